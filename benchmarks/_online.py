@@ -7,7 +7,8 @@ import numpy as np
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._kernels import Model, choose_rows
 from skbandit.bandit._posterior import learn_row
-from skbandit.bandit._state import N_EVENTS, ArmSets, Prior, read_rule
+from skbandit.bandit._state import N_EVENTS, Prior, read_rule
+from skbandit.logs import Pools
 from skbandit.utils._compiled import compiled_exactly
 
 
@@ -19,7 +20,7 @@ def play(policy: GLMUCBPolicy, X: np.ndarray, reward: np.ndarray) -> np.ndarray:
     seed, _ = policy._stream.take(len(X), policy.random_state)
     rule = read_rule(policy, seed)
     got = np.empty(len(X))
-    sets = ArmSets(np.zeros(1, np.int32), np.array([0, n_arms]), np.arange(n_arms))
+    sets = Pools.of_all(1, n_arms)
     _play(
         X, reward, policy._alphas(len(X)), sets, Model(posterior, rule, posterior.workspace()),
         prior, np.empty(1, dtype=np.int64), got,
@@ -32,7 +33,7 @@ def _play(
     X: np.ndarray,
     reward: np.ndarray,
     alphas: np.ndarray,
-    sets: ArmSets,
+    sets: Pools,
     model: Model,
     prior: Prior,
     chosen: np.ndarray,

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from skbandit.bandit._state import ArmSets
-from skbandit.logs import Codes, ReplayRequest, check_in_order, code_labels, label_array
+from skbandit.logs import Codes, Pools, ReplayRequest, check_in_order, code_labels, label_array
 from skbandit.utils._validation import warn
 
 
@@ -64,7 +63,7 @@ class EncodedLog(NamedTuple):
     place: np.ndarray  # (n_rows,), where X has a row; empty if it has all
     action: np.ndarray  # (n_rows,)
     reward: np.ndarray  # (n_rows,)
-    sets: ArmSets  # available arms of each event
+    sets: Pools  # available arms of each event
     window: np.ndarray  # (n_rows,), index of the event's update window; empty without delay
 
 
@@ -89,10 +88,7 @@ def encode_log(
         action = np.concatenate([action, code_labels(delayed.arms, codes)])
         reward = np.concatenate([reward, delayed.reward])
         window = np.concatenate([window, delayed.window])
-    if log.pools is None:
-        sets = ArmSets(np.zeros(n_events, np.int32), np.array([0, len(number)]), number)
-    else:
-        sets = ArmSets(log.pools.of_event, log.pools.start, number[log.pools.arms])
+    sets = log.sets._replace(arms=number[log.sets.arms])
     reward = reward.view()
     reward.flags.writeable = False  # as from pandas: another kind of array is compiled again
     return EncodedLog(X, np.empty(0, np.int64), action, reward, sets, window), codes

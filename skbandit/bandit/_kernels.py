@@ -23,13 +23,14 @@ import numpy as np
 from skbandit.bandit import exploration
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._posterior import learn_row, mixed_moments, settle, variance_in_mean
-from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmSets, ArmWorkspace, ChoiceRule, Posterior
+from skbandit.bandit._state import N_CHOICES, N_EVENTS, ArmWorkspace, ChoiceRule, Posterior
 from skbandit.bandit._units import RESOLUTION, show
 from skbandit.bandit.exploration._greedy import uniform_score, wins_tie
 from skbandit.bandit.shared import _kernels as shared
 from skbandit.bandit.shared._bilinear import noise_scale
 from skbandit.bandit.shared._state import SharedPosterior, Workspace
 from skbandit.bandit.shared._state import settle as settle_shared
+from skbandit.logs import Pools
 from skbandit.utils._changes import RESTARTED_AT
 from skbandit.utils._compiled import called_exactly, compiled_exactly, inlined_exactly
 
@@ -350,7 +351,7 @@ def _drawn(pool: np.ndarray, t: int, model: Model) -> int:
 
 @inlined_exactly
 def _is_best(
-    k: int, t: int, alpha: float, row: int, sets: ArmSets, last_best: np.ndarray, model: Model
+    k: int, t: int, alpha: float, row: int, sets: Pools, last_best: np.ndarray, model: Model
 ) -> bool:
     """Return whether arm k has the largest score of the arms available to the event of a row.
 

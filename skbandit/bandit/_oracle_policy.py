@@ -382,10 +382,9 @@ class OraclePolicy(SequentialPolicy):
 
     def _prepared(self, X: Any, available: Any) -> tuple[Self, np.ndarray, np.ndarray, Codes]:
         """Return the present policy, checked contexts, available arms and their numbers."""
-        now, X, available = self._ready(X, available)
+        now, X, sets, codes = self._ready(X, available)
         now._check_settings()
-        mask, codes = now._masked(len(X), available)
-        return now, X, mask, codes
+        return now, X, sets.mask(len(codes)), codes
 
     def _rewards(self, X: np.ndarray, mask: np.ndarray, codes: Codes) -> np.ndarray:
         """Predicted rewards where arms are available, else 0, (n_replicates, n_rows, n_arms)."""

@@ -10,7 +10,7 @@ for all features between such parts. Where every weight counts, rows become dens
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,11 +19,11 @@ from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._events import EncodedLog
 from skbandit.bandit._kernels import Course, Model, Schedule
 from skbandit.bandit._posterior import begin, change_units, restart, settle
-from skbandit.bandit._state import N_EVENTS, ArmSets, ChoiceRule, Posterior, Prior
+from skbandit.bandit._state import N_EVENTS, ChoiceRule, Posterior, Prior
 from skbandit.bandit._units import FIRST_RENEWAL, GROWN, is_due
 from skbandit.bandit.exploration import explores_by_score
 from skbandit.bandit.shared._state import settle as settle_shared
-from skbandit.logs import ReplayRequest
+from skbandit.logs import Pools, ReplayRequest
 from skbandit.utils._changes import N_RESTARTS
 from skbandit.utils._compiled import slices
 
@@ -35,47 +35,54 @@ DENSE_ENTRIES = 2**20
 _NONZEROS = 256
 
 
-def score_rows(X: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule) -> np.ndarray:
+class Asked(NamedTuple):
+    """Contexts on which arms are scored or chosen, and the model that does so."""
+
+    X: Any
+    sets: Pools
+    t: int  # number of the first choice; -1 for greedy ones
+    alpha: float
+    posterior: Any
+    rule: ChoiceRule
+
+    def parts(self) -> Iterator[tuple[slice, Asked]]:
+        """Yield rows, and what is asked on them, with dense contexts."""
+        for rows, x, weights in _parts(self.X, self.posterior, self.rule):
+            sets, t = self.sets.take(rows), self.t + rows.start if self.t >= 0 else -1
+            yield rows, self._replace(
+                X=x, sets=sets, t=t, posterior=gathered(self.posterior, weights)
+            )
+
+    def model(self) -> tuple[tuple[Any, ...], ...]:
+        """Return plain tuples, which come faster from Python to compiled code."""
+        return tuple(self.posterior), tuple(self.rule), tuple(self.posterior.workspace())
+
+
+def score_rows(asked: Asked) -> np.ndarray:
     """Return scores of all arms in choices t, t + 1, ..., or in greedy ones, (n_rows, n_arms)."""
-    arms = np.arange(len(posterior.rng_key))
-    scores = np.empty((X.shape[0], len(arms)))
-    for rows, x, weights in _parts(X, posterior, rule):
-        part = gathered(posterior, weights)
-        first = first_choice(t, rows)
-        model = Model(part, rule, part.workspace())
-        kernels.score_rows(x, arms, first, alpha, model, scores[rows])
+    arms = np.arange(len(asked.posterior.rng_key))
+    scores = np.empty((asked.X.shape[0], len(arms)))
+    for rows, part in asked.parts():
+        model = Model(part.posterior, part.rule, part.posterior.workspace())
+        kernels.score_rows(part.X, arms, part.t, part.alpha, model, scores[rows])
     return scores
 
 
-def choose_rows(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
-) -> np.ndarray:
+def choose_rows(asked: Asked) -> np.ndarray:
     """Return arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
-    chosen = np.empty(X.shape[0], dtype=np.int64)
-    if len(chosen) == 1 and not issparse(X):  # in service, splitting takes longer than the choice
-        _choose(X, sets, t, alpha, posterior, rule, chosen)
-        return chosen
-    for rows, x, weights in _parts(X, posterior, rule):
-        part, first = gathered(posterior, weights), first_choice(t, rows)
-        _choose(x, sets_of(sets, rows), first, alpha, part, rule, chosen[rows])
+    chosen = np.empty(asked.X.shape[0], dtype=np.int64)
+    at_once = len(chosen) == 1 and not issparse(asked.X)  # splitting takes longer than the choice
+    for rows, part in [(slice(0, 1), asked)] if at_once else asked.parts():
+        X, sets, t, alpha, posterior, _ = part
+        kernels.choose_rows(X, tuple(sets), t, alpha, posterior.mean, part.model(), chosen[rows])
     return chosen
 
 
-def _choose(
-    X: Any, sets: Any, t: int, alpha: float, posterior: Any, rule: ChoiceRule, chosen: Any
-) -> None:
-    """Call the kernel with plain tuples."""
-    model = tuple(posterior), tuple(rule), tuple(posterior.workspace())
-    kernels.choose_rows(X, tuple(sets), t, alpha, posterior.mean, model, chosen)
-
-
-def choose_with_probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
-) -> tuple[np.ndarray, np.ndarray]:
+def choose_with_probabilities(asked: Asked) -> tuple[np.ndarray, np.ndarray]:
     """Return arm chosen on each row, as by `choose_rows`, and its probability."""
     parts = [
         (arms, table[0, arms] if len(arms) == 1 else table[np.arange(len(arms)), arms])
-        for _, arms, table in _probabilities(X, sets, t, alpha, posterior, rule)
+        for _, arms, table in _probabilities(asked)
     ]
     if len(parts) == 1:  # in service, joining takes as long as the choice
         return parts[0]
@@ -83,30 +90,26 @@ def choose_with_probabilities(
     return chosen, probability
 
 
-def probability_rows(
-    X: Any, sets: ArmSets, alpha: float, posterior: Any, rule: ChoiceRule
-) -> np.ndarray:
+def probability_rows(asked: Asked) -> np.ndarray:
     """Return probability of each arm on each row, (n_rows, n_arms); 0 if not available."""
-    out = np.empty((X.shape[0], len(posterior.rng_key)))
+    out = np.empty((asked.X.shape[0], len(asked.posterior.rng_key)))
     # scores that proposals are compared with, and means of draws, are those of greedy choices
-    t = 0 if explores_by_score(rule) else -1
-    for rows, _, table in _probabilities(X, sets, t, alpha, posterior, rule):
+    t = 0 if explores_by_score(asked.rule) else -1
+    for rows, _, table in _probabilities(asked._replace(t=t)):
         out[rows] = table
     return out
 
 
-def _probabilities(
-    X: Any, sets: ArmSets, t: int, alpha: float, posterior: Any, rule: ChoiceRule
-) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def _probabilities(asked: Asked) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Return rows in parts, the arms chosen on them, and the probabilities of all arms."""
-    n_arms = len(posterior.rng_key)
+    n_arms = len(asked.posterior.rng_key)
     buffer = np.empty((5, n_arms))
-    for rows, x, weights in _parts(X, posterior, rule):
-        part, first = gathered(posterior, weights), first_choice(t, rows)
-        model = tuple(part), tuple(rule), tuple(part.workspace())
-        out, chosen = np.zeros((len(x), n_arms)), np.empty(len(x), dtype=np.int64)
-        of_rows = sets_of(sets, rows)
-        kernels.probability_rows(x, of_rows, first, alpha, part.mean, model, buffer, out, chosen)
+    for rows, part in asked.parts():
+        X, sets, t, alpha, posterior, _ = part
+        out, chosen = np.zeros((len(X), n_arms)), np.empty(len(X), dtype=np.int64)
+        kernels.probability_rows(
+            X, tuple(sets), t, alpha, posterior.mean, part.model(), buffer, out, chosen
+        )
         yield rows, chosen, out
 
 
@@ -329,13 +332,3 @@ def _in_their_units(posterior: Posterior, weights: np.ndarray) -> Posterior:
     return posterior._replace(
         rate=posterior.rate[features], seen_squares=posterior.seen_squares[features]
     )
-
-
-def first_choice(t: int, rows: slice) -> int:
-    """Return index of the choice on the first of some rows; -1 for greedy ones."""
-    return t + rows.start if t >= 0 else t
-
-
-def sets_of(sets: ArmSets, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return fields of the sets of available arms of some rows."""
-    return sets.of_event[rows], sets.start, sets.arms

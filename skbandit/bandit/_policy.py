@@ -235,35 +235,35 @@ class PosteriorPolicy(SequentialPolicy):
         """Return labels of the chosen arms, and their probabilities if asked for."""
         from skbandit.bandit import _passes
 
-        now, X, available = self._ready(X, available)
-        sets, codes = now._available(X.shape[0], available)
+        now, X, sets, codes = self._ready(X, available)
         labels = now._labels if len(codes) == len(now._codes) else logs.label_array(codes)
-        n_rows = X.shape[0]
-        seed, t = now._stream.take(n_rows, now.random_state) if exploring else (0, -1)
-        choose: Any = _passes.choose_with_probabilities if return_proba else _passes.choose_rows
+        seed, t = now._stream.take(X.shape[0], now.random_state) if exploring else (0, -1)
         posterior, rule = now._posterior_about(codes), _state.read_rule(now, seed)
-        choice = choose(X, sets, t, now._alpha(), posterior, rule)
-        return (labels[choice[0]], choice[1]) if return_proba else labels[choice]
+        asked = _passes.Asked(X, sets, t, now._alpha(), posterior, rule)
+        if not return_proba:
+            return labels[_passes.choose_rows(asked)]
+        chosen, probability = _passes.choose_with_probabilities(asked)
+        return labels[chosen], probability
 
     def _choice_probabilities(self, X: Any, available: Any) -> np.ndarray:
         """Return probability that `select` chooses each known arm."""
-        from skbandit.bandit._passes import probability_rows
+        from skbandit.bandit._passes import Asked, probability_rows
 
-        now, X, available = self._ready(X, available)
-        sets, codes = now._available(X.shape[0], available)
+        now, X, sets, codes = self._ready(X, available)
         posterior, rule = now._posterior_about(codes), _state.read_rule(now)
-        table = probability_rows(X, sets, now._alpha(), posterior, rule)
-        return table[:, : len(now._codes)]
+        asked = Asked(X, sets, -1, now._alpha(), posterior, rule)
+        return probability_rows(asked)[:, : len(now._codes)]
 
     def _scores(self, X: Any, seed: int, t: int) -> np.ndarray:
         """Return scores of all arms in choices t, t + 1, ..., or in greedy ones if t is -1."""
-        from skbandit.bandit._passes import score_rows
+        from skbandit.bandit._passes import Asked, score_rows
 
         check_is_fitted(self)
         now = self._now()
-        origin, spread = _state.unit_of_rewards(now._posterior)
-        rule = _state.read_rule(now, seed)
-        return origin + spread * score_rows(now._rows(X), t, now._alpha(), now._posterior, rule)
+        X, posterior, rule = now._rows(X), now._posterior, _state.read_rule(now, seed)
+        sets = logs.Pools.of_all(X.shape[0], len(now._codes))
+        origin, spread = _state.unit_of_rewards(posterior)
+        return origin + spread * score_rows(Asked(X, sets, t, now._alpha(), posterior, rule))
 
     def _replay_log(self, request: logs.ReplayRequest) -> tuple[np.ndarray, int] | None:
         """Replay a log in one compiled pass; see `skbandit.logs.ReplayRequest`.
@@ -276,7 +276,8 @@ class PosteriorPolicy(SequentialPolicy):
             if not getattr(type(self), name).__module__.startswith("skbandit."):
                 return None
         log, rows = request.log, request.rows
-        _, X, _ = self._ready(request.X, log.arms)
+        self._begin_with(request.X, log.arms, arms_are_named=False)
+        X = self._rows(request.X)
         self._check_rewards(log.reward)
         codes = dict(self._codes)
         logs.code_labels(log.arms, codes)

@@ -17,7 +17,7 @@ from skbandit.bandit._arm_keys import lookalike_label
 from skbandit.bandit._events import Events, check_time, join, windows_of
 from skbandit.bandit._guard import ChoiceStream, GuardedPolicy, lock_of
 from skbandit.bandit._merge import Path, extended, merged_policy
-from skbandit.bandit._state import ArmSets, built_with, read_interval, set_of_all
+from skbandit.bandit._state import built_with, read_interval
 from skbandit.utils import _validation
 from skbandit.utils._fitting import atomic_fit, process_entropy
 from skbandit.utils._sklearn_compat import fit_context
@@ -601,37 +601,27 @@ class SequentialPolicy(GuardedPolicy):
             latest = -np.inf if self._latest is None else self._latest
             self._latest = max(latest, float(timestamp.max()))
 
-    def _ready(self, X: Any, available: Any) -> tuple[Self, Any, Any]:
-        """Return the policy in its current state, checked contexts, and the arms of their rows.
+    def _ready(self, X: Any, available: Any) -> tuple[Self, Any, logs.Pools, logs.Codes]:
+        """Return the present policy, checked contexts, the arms of their rows, and numbers of arms.
 
-        An unfitted policy that knows arms starts without experience.
+        Known arms come first, then new ones. An unfitted policy that knows arms starts without
+        experience.
         """
         available = logs.align_rows(available, X)
         self._begin_with(X, available, arms_are_named=self._named_arms() is not None)
         now = self._now()
-        return now, now._rows(X), available
-
-    def _available(self, n_rows: int, available: Any) -> tuple[ArmSets, logs.Codes]:
-        """Return sets of available arms per row, and indices of known and then new arms."""
+        X, codes = now._rows(X), now._codes
         if available is None:
-            if not self._codes:
+            if not codes:
                 raise NotFittedError(
                     f"This {type(self).__name__} knows no arms, as its events wait for the end of "
                     "their window of update_every: pass available= to choose by the prior, name "
                     "the arms with arms=, or call advance()."
                 )
-            start, arms = set_of_all(len(self._codes))
-            return ArmSets(np.zeros(n_rows, np.int32), start, arms), self._codes
-        codes = dict(self._codes)
-        pools = logs.read_pools(available, n_rows, codes, self._table_arms)
-        if len(codes) > len(self._codes):
-            self._check_new_arms(codes)
-            codes, pools = logs.in_label_order(codes, pools, len(self._codes))
-        return ArmSets(pools.of_event, pools.start, pools.arms.astype(np.int64)), codes
-
-    def _masked(self, n_rows: int, available: Any) -> tuple[np.ndarray, logs.Codes]:
-        """Return available arms as a mask of shape (n_rows, n_arms)."""
-        sets, codes = self._available(n_rows, available)
-        of_set = np.zeros((len(sets.start) - 1, len(codes)), dtype=bool)
-        of_set[np.repeat(np.arange(len(of_set)), np.diff(sets.start)), sets.arms] = True
-        return of_set[sets.of_event], codes
+            return now, X, logs.Pools.of_all(X.shape[0], len(codes)), codes
+        codes = dict(codes)
+        pools = logs.read_pools(available, X.shape[0], codes, now._table_arms)
+        if len(codes) > len(now._codes):
+            now._check_new_arms(codes)
+            codes, pools = logs.in_label_order(codes, pools, len(now._codes))
+        return now, X, pools, codes

@@ -507,6 +507,8 @@ class ArmModels:
         In its current state.
     X : ndarray or csr_array of shape (n_rows, n_features)
         Checked contexts.
+    sets : Pools
+        Available arms.
     posterior : object
         About known arms, and then new ones.
     labels : ndarray of shape (n_arms,)
@@ -525,6 +527,7 @@ class ArmModels:
 
     policy: Any
     X: Any
+    sets: logs.Pools
     posterior: Any
     labels: np.ndarray
     available: np.ndarray
@@ -536,11 +539,10 @@ class ArmModels:
     @classmethod
     def of(cls, policy: Any, X: Any, available: Any) -> ArmModels:
         """Read contexts and availability; an unfitted policy begins with its prior."""
-        now, X, available = policy._ready(X, available)
-        mask, codes = now._masked(X.shape[0], available)
-        posterior = now._posterior_about(codes)
-        numbers = now._n_learned(), float(now._alphas()[0]), float(now.epsilon)
-        return cls(now, X, posterior, logs.label_array(codes), mask, len(now._codes), *numbers)
+        now, X, sets, codes = policy._ready(X, available)
+        posterior, mask = now._posterior_about(codes), sets.mask(len(codes))
+        numbers = len(now._codes), now._n_learned(), float(now._alphas()[0]), float(now.epsilon)
+        return cls(now, X, sets, posterior, logs.label_array(codes), mask, *numbers)
 
     def uniforms(self, seed: int, t: int) -> tuple[np.ndarray, np.ndarray]:
         """Uniform numbers of choices t, t + 1, ...: one per arm for ties, and again with a coin.
@@ -582,9 +584,9 @@ class ArmModels:
         return np.where(self.available, rewards, -np.inf)
 
     def _scores(self, t: int, width: float, rule: ChoiceRule) -> np.ndarray:
-        from skbandit.bandit._passes import score_rows
+        from skbandit.bandit._passes import Asked, score_rows
 
-        scores = score_rows(self.X, t, width, self.posterior, rule)
+        scores = score_rows(Asked(self.X, self.sets, t, width, self.posterior, rule))
         return np.where(self.available, scores, -np.inf)
 
 

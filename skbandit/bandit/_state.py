@@ -190,20 +190,6 @@ class ChoiceRule(NamedTuple):
     intercept: bool
 
 
-class ArmSets(NamedTuple):
-    """Sets of available arms: set k is ``arms[start[k]:start[k + 1]]``."""
-
-    of_event: np.ndarray  # (n_events,), index of the event's set
-    start: np.ndarray  # (n_sets + 1,)
-    arms: np.ndarray
-
-
-@lru_cache
-def set_of_all(n_arms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return `start` and `arms` of one set of all arms."""
-    return np.array([0, n_arms], np.int64), np.arange(n_arms, dtype=np.int64)
-
-
 def no_posterior(
     n_weights: int, full: bool, n_scales: int = 1, n_units: int = 0, *, centered: bool = True,
     rewards: bool = False,

@@ -568,7 +568,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         if available is None:
             return codes, np.ones((n_rows, len(codes)), dtype=bool)
         pools = logs.read_pools(available, n_rows, codes)
-        return codes, pools.mask(len(codes)).toarray()
+        return codes, pools.mask(len(codes))
 
 
 def _scores_classes(classifier: Any) -> bool:

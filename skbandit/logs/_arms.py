@@ -13,8 +13,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -151,16 +152,27 @@ def plain_labels(labels: Iterable[Any]) -> list[Any]:
     ]
 
 
-@dataclass(frozen=True)
-class Pools:
+@lru_cache
+def _all_arms(n_arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `start` and `arms` of one set of all arms."""
+    return np.array([0, n_arms], np.int64), np.arange(n_arms, dtype=np.int64)
+
+
+class Pools(NamedTuple):
     """Sets of available arms; a set shared by many events is stored once.
 
-    Set k holds the numbers ``arms[start[k]:start[k + 1]]``, ascending.
+    Set k holds the numbers ``arms[start[k]:start[k + 1]]``, ascending. Compiled code takes it as it
+    is.
     """
 
     of_event: np.ndarray  # (n_events,), index of the event's set
     start: np.ndarray  # (n_sets + 1,)
     arms: np.ndarray
+
+    @classmethod
+    def of_all(cls, n_events: int, n_arms: int) -> Pools:
+        """Return one set of all arms, for every event."""
+        return cls(np.zeros(n_events, dtype=np.int32), *_all_arms(n_arms))
 
     @property
     def sizes(self) -> np.ndarray:
@@ -196,9 +208,9 @@ class Pools:
         flags = np.ones(len(self.arms), dtype=bool)
         return sp.csr_array((flags, self.arms, self.start), (len(self.start) - 1, n_arms))
 
-    def mask(self, n_arms: int) -> sp.csr_array:
+    def mask(self, n_arms: int) -> np.ndarray:
         """Mask of shape (n_events, n_arms)."""
-        return self.table(n_arms)[self.of_event]
+        return self.table(n_arms).toarray()[self.of_event]
 
 
 @dataclass(frozen=True)
@@ -364,7 +376,8 @@ def read_mask(
     codes: Codes = {label: k for k, label in enumerate(ads)}
     read = _read_available(available, codes)
     if not isinstance(read, _Table):
-        return _from_rows(read, n_rows, codes, unknown).mask(len(ads))
+        pools = _from_rows(read, n_rows, codes, unknown)
+        return pools.table(len(ads))[pools.of_event]
     flags = read.flags
     if flags.shape[0] != n_rows:
         raise ValueError(f"available has {flags.shape[0]} rows, X has {n_rows}.")
@@ -504,7 +517,7 @@ def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Po
         raise ValueError(f"available has shape {matrix.shape}: it names no arm.")
     if not matrix.any(axis=1).all():
         raise ValueError(f"available: row {int(np.argmin(matrix.any(axis=1)))} has no arm at all.")
-    numbers = np.array([codes.setdefault(label, len(codes)) for label in columns], dtype=np.int32)
+    numbers = np.array([codes.setdefault(label, len(codes)) for label in columns], dtype=np.int64)
     order = np.argsort(numbers, kind="stable")
     packed = np.packbits(matrix, axis=1)
     of_event = pd.factorize(packed.view(f"S{packed.shape[1]}").ravel())[0].astype(np.int32)
@@ -562,7 +575,7 @@ def _from_rows(rows: _Rows, n_rows: int, codes: Codes, unknown: Unknown | None) 
                 raise _refusal(f"{sets[k]!r} in row {np.argmax(of_event == k)}, with a label twice")
         held = np.unique(held)
     start = np.searchsorted(held, np.arange(len(sets) + 1) * n_arms)
-    return Pools(of_event, start, (held % n_arms).astype(np.int32))
+    return Pools(of_event, start, held % n_arms)
 
 
 def _check_new(
@@ -605,4 +618,4 @@ def one_known_tuple(available: Any, codes: Codes) -> Pools | None:
     except (KeyError, TypeError):
         return None
     start = np.array([0, len(arms)], dtype=np.int64)
-    return Pools(np.zeros(1, dtype=np.int32), start, np.array(arms, dtype=np.int32))
+    return Pools(np.zeros(1, dtype=np.int32), start, np.array(arms, dtype=np.int64))

@@ -198,8 +198,7 @@ class Log:
         """Sets of available arms, of all arms if the log has none."""
         if self.pools is not None:
             return self.pools
-        every = np.arange(len(self.arms))
-        return Pools(np.zeros(len(self), dtype=np.int8), np.array([0, len(every)]), every)
+        return Pools.of_all(len(self), len(self.arms))
 
     @property
     def probability(self) -> np.ndarray:
@@ -222,7 +221,7 @@ class Log:
 
         `n_arms` may exceed the number of arms of the log; the further arms are not available.
         """
-        return self.sets.table(n_arms).toarray()[self.sets.of_event]
+        return self.sets.mask(n_arms)
 
     def sample(self) -> np.ndarray:
         """Up to 200 rows, evenly spaced, by which logs are distinguished."""
@@ -568,8 +567,8 @@ def check_shown(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
     outside = np.argwhere(~np.column_stack(held) & (places >= 0))
     if len(outside):
         row, place = outside[0]
-        pool = set(pools.take(slice(row, row + 1)).mask(len(labels)).indices.tolist())
-        pool_labels, label = [labels[k] for k in sorted(pool)], labels[places[row, place]]
+        pool = np.flatnonzero(pools.take(slice(row, row + 1)).mask(len(labels))[0])
+        pool_labels, label = [labels[k] for k in pool], labels[places[row, place]]
         slate = isinstance(label, tuple) and set(label) <= set(pool_labels)
         raise ValueError(
             f"row {row}: the action {label!r} is not among the available arms, {pool_labels}"

@@ -119,7 +119,7 @@ def find_dependence_of_pools(log: Log, X: Any) -> str | None:
     """Return the context on which it depends whether an arm is available, if one is seen."""
     if log.pools is None:
         return None
-    mask = log.pools.mask(len(log.arms)).astype(float)
+    mask = log.pools.table(len(log.arms))[log.pools.of_event].astype(float)
     share = csr_array(mask.sum(axis=0)[None, :] / len(log))
     return _find_dependence(log, X, _Events(mask, csr_array(np.ones((len(log), 1))), share))
 

@@ -220,7 +220,7 @@ def pools_of(available, labels, n_rows=4):
     codes = {label: k for k, label in enumerate(labels)}
     pools = read_pools(available, n_rows, codes)
     assert list(codes) == list(labels)
-    return pools.mask(len(labels)).toarray()
+    return pools.mask(len(labels))
 
 
 def mask_of(available, labels, n_rows=4):
@@ -362,6 +362,6 @@ def test_one_row_is_read_as_the_first_of_two(pool):
             pools = read_pools(available, len(available), codes)
         except (TypeError, ValueError) as error:
             return type(error)
-        return pools.mask(len(codes)).toarray()[0].tolist(), list(codes)
+        return pools.mask(len(codes))[0].tolist(), list(codes)
 
     assert read([pool]) == read([pool, pool])

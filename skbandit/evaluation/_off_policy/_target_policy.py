@@ -432,7 +432,7 @@ def check_available(of_arms: np.ndarray, log: logs.Log, labels: list[Any]) -> No
     """Require that only available arms are chosen, if the log has availability."""
     if log.pools is None:
         return
-    wrong = (of_arms > 0) & ~log.pools.mask(len(labels)).toarray()
+    wrong = (of_arms > 0) & ~log.pools.mask(len(labels))
     if wrong.any():
         row, arm = (int(k) for k in np.argwhere(wrong)[0])
         raise ValueError(
