@@ -47,10 +47,14 @@ class Asked(NamedTuple):
 
     def parts(self) -> Iterator[tuple[slice, Asked]]:
         """Yield rows, and what is asked on them, with dense contexts."""
+        if self.X.shape[0] == 1 and not issparse(self.X):  # in service, splitting takes long
+            yield slice(0, 1), self
+            return
         for rows, x, weights in _parts(self.X, self.posterior, self.rule):
             sets, t = self.sets.take(rows), self.t + rows.start if self.t >= 0 else -1
-            yield rows, self._replace(
-                X=x, sets=sets, t=t, posterior=gathered(self.posterior, weights)
+            yield (
+                rows,
+                self._replace(X=x, sets=sets, t=t, posterior=gathered(self.posterior, weights)),
             )
 
     def model(self) -> tuple[tuple[Any, ...], ...]:
@@ -71,8 +75,7 @@ def score_rows(asked: Asked) -> np.ndarray:
 def choose_rows(asked: Asked) -> np.ndarray:
     """Return arm chosen on each row in choices t, t + 1, ..., or in greedy ones."""
     chosen = np.empty(asked.X.shape[0], dtype=np.int64)
-    at_once = len(chosen) == 1 and not issparse(asked.X)  # splitting takes longer than the choice
-    for rows, part in [(slice(0, 1), asked)] if at_once else asked.parts():
+    for rows, part in asked.parts():
         X, sets, t, alpha, posterior, _ = part
         kernels.choose_rows(X, tuple(sets), t, alpha, posterior.mean, part.model(), chosen[rows])
     return chosen
@@ -271,7 +274,7 @@ def _parts(
     """
     n_rows, n_features = X.shape
     if not issparse(X):
-        for rows in [slice(0, 1)] if n_rows == 1 else slices(n_rows):
+        for rows in slices(n_rows):
             yield rows, X[rows], None
         return
     if every_weight_counts(posterior) or (prior is not None and every_weight_changes(prior)):
