@@ -61,18 +61,17 @@ class Kind:
             for above, below in zip(self.numerator, self.denominator, strict=True)
             for pair in zip(above, below, strict=True)
         ]
-        success, *others = {(above, below) for above, below in cells if above > 0}
+        successes = {(above, below) for above, below in cells if above > 0}
         failures = {below for above, below in cells if above == 0 and below > 0}
-        if others or len(failures) > 1:
+        if len(successes) != 1 or len(failures) > 1:
             raise ValueError(
-                f"Kind {self.name!r}: confidence limits need one weight for all successes and one "
-                f"for all failures; (numerator, denominator) is {sorted([success, *others])} for "
-                f"successes, denominator {sorted(failures)} for failures."
+                f"Kind {self.name!r}: confidence limits need one weight for all successes, not "
+                f"{sorted(successes)}, and one for all failures, not {sorted(failures)}."
             )
         varies = any(negative != positive for negative, positive in self.denominator)
         object.__setattr__(self, "fractional", varies)
-        object.__setattr__(self, "success", success)
-        object.__setattr__(self, "failure", next(iter(failures), 1.0))
+        object.__setattr__(self, "success", *successes)
+        object.__setattr__(self, "failure", max(failures, default=1.0))
 
     @property
     def mirrored(self) -> Kind | None:

@@ -24,12 +24,15 @@ from skbandit.rates import (
     each,
     error_rate,
     f1,
+    false_negative_rate,
     false_positive_rate,
+    negative_predictive_value,
     positive_rate,
     precision,
     ratio,
     recall,
 )
+from tests.problems import ends_of
 from tests.tiers import first
 
 N = 400
@@ -217,6 +220,38 @@ def test_without_trials_nothing_is_known():
     _, data = made()
     _, limits = bound_limits([precision() >= 0.2, precision() <= 0.7], data)
     assert limits.at(np.zeros(N), Z) == pytest.approx([-0.2, -0.3])
+
+
+SINGLE = [
+    *(recall(), recall({"sex": "F"}), false_negative_rate(), false_positive_rate()),
+    *(positive_rate(), error_rate(), precision(), negative_predictive_value(), f1()),
+    *(churn("deployed"), recall(weight="amount"), 0.3 - 2 * recall({"sex": "F"})),
+]
+
+
+@pytest.mark.parametrize("rate", SINGLE, ids=repr)
+@pytest.mark.parametrize("margin", [0.02, 0.3])
+def test_limits_are_the_ends_of_the_reports_intervals(rate, margin):
+    """Sums over rows of a matrix, against counts at one vector of predictions."""
+    x, data = made()
+    goals, _ = bound_limits([rate >= -9, rate <= 200], data)
+    for cut in (-1.0, 0.2, 1.5):
+        positive = (x > cut).astype(float)
+        ends = interval(goals.constraints[0].rate, data, positive, 1 - margin)
+        assert tuple(ends_of(goals, data, margin, positive)) == pytest.approx(ends, rel=1e-9)
+
+
+def test_groups_without_rows_are_not_counted_among_the_constraints():
+    x, whole = made()
+    women = whole.train.columns.attributes["sex"] == "F"
+    data = made(weight=women.to_numpy(dtype=float))[1]
+    goals, _ = bound_limits([each(recall, by="sex") >= 0.1], whole)
+    with pytest.warns(UserWarning, match="not measured"):
+        goals = bind_constraints(goals.constraints, data, allow_empty=True)
+    assert goals.n_rows.tolist()[1] == 0
+    (only,) = ends_of(goals, data, 0.1, x > 0.3)
+    alone, _ = bound_limits([recall({"sex": "F"}) >= 0.1], data)
+    assert only == pytest.approx(ends_of(alone, data, 0.1, x > 0.3)[0])
 
 
 def slack_of_all_samples(n, m, constraints):

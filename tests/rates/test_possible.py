@@ -1,5 +1,8 @@
 """Declarations that no data can meet, and numbers that no float can hold, are errors at once."""
 
+import itertools
+import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -10,16 +13,17 @@ from skbandit.rates import (
     cost,
     difference,
     each,
+    error_rate,
     f1,
     positive_rate,
     precision,
     ratio,
     recall,
 )
-from skbandit.rates._expression import value_range
+from skbandit.rates._expression import smallest_value, value_range
 from tests.worlds import refuses
 
-A, B = positive_rate("a"), positive_rate("b")
+A, B, C = positive_rate("a"), positive_rate("b"), positive_rate("c")
 
 
 @pytest.mark.parametrize(
@@ -144,3 +148,56 @@ def test_a_cap_on_gains_is_asked_about():
     with pytest.warns(UserWarning, match="always holds, as no cost in the table is above 0"):
         _ = gains <= 3
     _ = gains <= -3, gains >= -3, -gains <= 3, cost({"call": -6, "none": 2}) <= 1
+
+
+# --- the range of an expression: by hand, and against every corner of the box of atoms ---------
+
+
+@pytest.mark.parametrize(
+    ("rate", "low", "high"),
+    [
+        (error_rate(), 0, 1),
+        (f1(), 0, 1),
+        (2 * f1() - 0.5, -0.5, 1.5),
+        (A - B, -1, 1),
+        (3 * A - 2 * B + 1, -1, 4),
+        (A - A, 0, 0),
+        (A / (B + 0.5), 0, 2),
+        (A / B, 0, math.inf),
+        ((A - 0.5) / B, -math.inf, math.inf),
+        (A / (A + B), 0, 1),
+        ((A + 2 * B) / (A + B), 1, 2),
+        (each(recall, by="g"), 0, 1),
+        (difference(recall, by="g"), -1, 1),
+        (ratio(recall, by="g"), 0, math.inf),
+        (A / B - 0.8, -0.8, math.inf),
+    ],
+    ids=repr,
+)
+def test_range_of_rates_is_that_by_hand(rate, low, high):
+    assert smallest_value(rate) == pytest.approx(low)
+    assert -smallest_value(-rate) == pytest.approx(high)
+
+
+def test_same_rate_written_twice_is_one():
+    assert smallest_value((recall() - error_rate()) / (recall() + error_rate())) == -1
+    assert smallest_value(pickle.loads(pickle.dumps(1 - A / (A + B)))) == 0
+
+
+def test_range_of_random_rates_is_that_of_brute_force():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n, d = rng.integers(-3, 4, 3), rng.integers(0, 4, 3)
+        n0, d0 = (int(c) for c in rng.integers(0, 3, 2))
+        if not d.any():
+            continue
+        above = n0 + sum((int(c) * atom for c, atom in zip(n, (A, B, C), strict=True)), 0 * A)
+        below = d0 + sum((int(c) * atom for c, atom in zip(d, (A, B, C), strict=True)), 0 * A)
+        corners = []
+        for corner in itertools.product((0, 1), repeat=3):
+            top, bottom = n0 + n @ corner, d0 + d @ corner
+            if bottom > 0:
+                corners.append(top / bottom)
+            elif top < 0:
+                corners.append(-math.inf)
+        assert smallest_value(above / below) == pytest.approx(min(corners))

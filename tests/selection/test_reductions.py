@@ -105,13 +105,6 @@ def test_the_winner_is_who_wins_the_tournament_among_those_present(n_ads, seed):
     assert tree.choose(answers, allowed).tolist() == [NO_AD if expected is None else expected]
 
 
-@pytest.mark.parametrize("n_ads", range(1, 10))
-def test_a_filter_tree_is_optimal_where_its_classifiers_are(n_ads):
-    X, costs, f = population(np.random.default_rng(n_ads), 30, n_ads)
-    tree = SetSelectClassifier(LEARNER, reduction="filter_tree").fit(X, costs)
-    assert (tree.predict(np.arange(30.0)[:, None])[:, 0] == f.argmin(axis=1)).all()
-
-
 class Spy(ClassifierMixin, BaseEstimator):
     """Keeps what it was given; answers 1."""
 
@@ -388,12 +381,6 @@ def test_ads_of_equal_costs_are_chosen_in_order():
 def test_described_ads_are_refused(options, n_described, message):
     selector = SetSelectClassifier(**options)
     refuses(message, selector.fit, X, COSTS, ad_features=ADS.iloc[:n_described])
-
-
-def test_new_ads_must_have_the_features_of_training():
-    selector = SetSelectClassifier().fit(X, COSTS, ad_features=ADS)
-    message = "ad_features has the 2 columns .* unlike the 3 of fit"
-    refuses(message, selector.predict, X, ad_features=ADS.iloc[:, :2])
 
 
 # === The filter tree on offset costs against the offset tree as published =======================

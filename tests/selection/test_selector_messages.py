@@ -33,10 +33,6 @@ def unsigned(costs, dtype="uint8"):
 
 
 REFUSED = {
-    "more ads than there are": (
-        lambda: Classifier(n_select=2).fit(X, Y).predict(X, n_select=9),
-        "at most 8",
-    ),
     "more ads than rounds": (
         lambda: Classifier(None, 2, reduction="filter_tree").fit(X, Y).predict(X, n_select=3),
         "n_select=3 is more than 2, .* of 8: fit it with a larger",

@@ -22,7 +22,7 @@ from skbandit import RegressionSetSelector, SetSelectClassifier
 from skbandit.datasets import make_set_selection
 from skbandit.selection import PopularitySetSelector, _m_lowest, _mixin
 from skbandit.selection._m_lowest import m_lowest
-from tests.worlds import lowest, refuses
+from tests.worlds import lowest
 
 # === Set selectors inside pipelines, searches and cross-validation ==============================
 
@@ -160,12 +160,6 @@ def test_popularity_breaks_ties_by_the_first_ad_and_needs_no_numbers_in_rows():
     texts = ["to be", "or not"] * 25
     found = PopularitySetSelector(2).fit(texts, np.zeros((50, 4))).predict(texts)
     np.testing.assert_array_equal(found, np.tile([0, 1], (50, 1)))
-
-
-def test_popularity_refuses_ad_features():
-    selector = PopularitySetSelector().fit(X_POPULARITY, Y_POPULARITY)
-    message = "PopularitySetSelector takes no ad_features"
-    refuses(message, selector.predict, X_POPULARITY, ad_features=np.zeros((6, 1)))
 
 
 # === The m lowest costs: brute force, ties, what may not be taken ===============================
