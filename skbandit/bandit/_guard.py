@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from skbandit.logs import Log, column_names, make_record
 from skbandit.utils._fitting import atomic_fit, process_entropy, seed_for
 from skbandit.utils._sklearn_compat import rows_of
+from skbandit.utils._validation import no_score
 
 if TYPE_CHECKING:
     from typing import Self
@@ -109,6 +110,7 @@ class GuardedPolicy(BaseEstimator):
         "sample_weight": True,
     }
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = __metadata_request__fit
+    score = no_score("scoring=ReplayScorer(), which lets each policy learn on a fold's events")
 
     _shows_slates: ClassVar[bool] = False
 

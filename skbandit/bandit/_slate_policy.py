@@ -123,6 +123,10 @@ class SlatePolicy(GuardedPolicy):
     _shows_slates: ClassVar[bool] = True
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
+    score = _validation.no_score(
+        "as scoring a function that returns slate_ips(policy, X, log).mean_reward (ReplayScorer() "
+        "takes policies that choose one arm)"
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "policy": [HasMethods(["select", "partial_fit"]), None],

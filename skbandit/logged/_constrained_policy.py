@@ -62,6 +62,7 @@ from skbandit.utils._validation import (
     check_level,
     check_row_weights,
     first_few,
+    no_score,
     refuse_lazy,
     text_of_shares,
     warn,
@@ -210,6 +211,10 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         "available": True,
         "attributes": True,
     }
+    score = no_score(
+        "scoring=OffPolicyScorer(constrained=True): constraints first, then the objective's value "
+        "(ReplayScorer() knows no constraints)"
+    )
 
     _arms: np.ndarray
     _correction: Correction | None

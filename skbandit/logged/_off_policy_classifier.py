@@ -32,6 +32,7 @@ from skbandit.utils._validation import (
     check_not_masked,
     check_row_weights,
     explained_entries,
+    no_score,
     refuse_lazy,
     warn,
     warn_if_reordered,
@@ -233,6 +234,7 @@ class OffPolicyClassifier(MetaEstimatorMixin, BaseEstimator):
         "groups": True,
     }
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"available": True}
+    score = no_score("scoring=OffPolicyScorer(), or ReplayScorer(start='fitted', learn=False)")
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],

@@ -160,6 +160,24 @@ def check_squares(X: Any, name: str = "X") -> None:
         )
 
 
+def no_score(cure: str) -> property:
+    """Return what stands for `score` in a policy: an error that says what to search by.
+
+    A search looks for `score` by `hasattr`, which hides an error's text: hence the warning.
+    """
+
+    def score(policy: Any) -> Any:
+        """No method: the value of a policy depends on a log, and is estimated by a scorer."""
+        message = (
+            f"{type(policy).__name__} has no score: the value of a policy is estimated from a "
+            f"log. In a search, pass {cure}."
+        )
+        warn(message, UserWarning)
+        raise AttributeError(message)
+
+    return property(score)
+
+
 def warn_if_blanks_differ(labels: Iterable[Any], name: str) -> None:
     """Warn of labels that are apart by blanks around them only."""
     written: dict[str, str] = {}

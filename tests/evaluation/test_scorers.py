@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbandit import GLMUCBPolicy, ReplayScorer
+from skbandit import ConstrainedPolicy, GLMUCBPolicy, ReplayScorer, SlatePolicy
 from skbandit.bandit import OffPolicyClassifier
 from skbandit.datasets import make_bandit_log
 from skbandit.evaluation import (
@@ -268,6 +268,23 @@ def test_wrong_options(options, match, log):
 def test_no_policy(log):
     with pytest.raises(TypeError, match="LogisticRegression has no select"):
         ReplayScorer()(LogisticRegression(), log.X, log.y)
+
+
+@pytest.mark.parametrize(
+    ("policy", "cure"),
+    [
+        (GLMUCBPolicy(), "pass scoring=ReplayScorer"),
+        (make_pipeline(StandardScaler(), GLMUCBPolicy()), "pass scoring=ReplayScorer"),
+        (OffPolicyClassifier(), "pass scoring=OffPolicyScorer"),
+        (ConstrainedPolicy(), r"pass scoring=OffPolicyScorer\(constrained=True\)"),
+        (SlatePolicy(), "a function that returns slate_ips"),
+    ],
+)
+def test_search_without_scoring_names_the_scorer_of_a_policy(policy, cure, log):
+    with pytest.warns(UserWarning, match=cure), pytest.raises(TypeError, match="'score'"):
+        GridSearchCV(policy, {}).fit(log.X, log.y)
+    with pytest.warns(UserWarning, match="has no score"), pytest.raises(AttributeError):
+        policy.score(log.X, log.y)
 
 
 # === OffPolicyScorer: what it scores, and that searches find what is good on other events =======
