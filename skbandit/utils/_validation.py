@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
+from sklearn import pipeline
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel
 
@@ -163,7 +164,8 @@ def check_squares(X: Any, name: str = "X") -> None:
 def no_score(cure: str) -> property:
     """Return what stands for `score` in a policy: an error that says what to search by.
 
-    A search looks for `score` by `hasattr`, which hides an error's text: hence the warning.
+    A search asks for `score` by `hasattr` in scikit-learn's `check_scoring`, which hides the text
+    of an AttributeError; a Pipeline in between hides that of any error, and a warning tells it.
     """
 
     def score(policy: Any) -> Any:
@@ -172,7 +174,11 @@ def no_score(cure: str) -> property:
             f"{type(policy).__name__} has no score: the value of a policy is estimated from a "
             f"log. In a search, pass {cure}."
         )
-        warn(message, UserWarning)
+        asking = sys._getframe(1)
+        if asking.f_code.co_name == "check_scoring":
+            raise TypeError(message)
+        if asking.f_code.co_filename == pipeline.__file__:
+            warn(message, UserWarning)
         raise AttributeError(message)
 
     return property(score)
