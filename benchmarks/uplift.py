@@ -150,6 +150,7 @@ CONTRASTS = {
     "3 actions, large effects": Kind(4000, 3, BOOSTED, large),
     "10 actions, slopes": Kind(8000, 10, BOOSTED, sloped),
     "3 actions, conversions": Kind(4000, 3, BOOSTED, rates, None),
+    "10 actions, conversions, 500 events": Kind(500, 10, BOOSTED, rates, None),
 }
 
 KINDS = {

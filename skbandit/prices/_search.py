@@ -703,7 +703,7 @@ def best_rule(
                 if turn:
                     merit = every.descend(every.best, merit, LAST_ROUNDS)[1]
                 every.search_coordinates(every.best)
-    for theta in constant_rules(family):
+    for theta in -np.eye(len(family.free))[-D:][family.free[-D:]]:  # all rows are decided alike
         every.at(theta)
     assert every.best is not None
     return every.best, merit.multipliers
@@ -731,12 +731,6 @@ def _next_changes(
     s = s.reshape(n, k * D)
     pair = s.argmin(axis=1)
     return s.take(r * (k * D) + pair), pair // D, pair % D
-
-
-def constant_rules(family: Family) -> Iterable[np.ndarray]:
-    """Coefficients of free tables, constant costs, by which all rows are decided alike."""
-    P, _, D = family.tables.shape
-    return -np.eye(P)[P - D :][family.free[P - D :]]
 
 
 def every_table(family: Family) -> Family:

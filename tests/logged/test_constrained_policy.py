@@ -123,16 +123,6 @@ def test_a_cap_is_a_price():
     assert value(share) > value(best) + 0.2
 
 
-def test_two_actions_under_a_cap_are_ranked_by_uplift():
-    two = LOG["action"].isin(["call", "none"])
-    policy = ConstrainedPolicy(Ridge(), None, positive_rate(of="call") <= 0.2)
-    policy.fit(X[two], LOG[two].assign(propensity=0.5))
-    uplift = policy.expected_costs(NEW) @ np.array([-1.0, 1.0])
-    treated = policy.predict(NEW) == "call"
-    assert uplift[treated].min() >= uplift[~treated].max()
-    assert 0.15 < treated.mean() <= 0.22
-
-
 @pytest.mark.thorough
 def test_six_goals_of_all_kinds():
     spend = cost({"none": 0, "letter": 0.7, "mail": 0.1, "call": "minutes"})

@@ -97,19 +97,6 @@ def test_tables_without_zeros_lead_to_the_same_rule(n_select, monkeypatch):
     np.testing.assert_array_equal(sparse.decided, rule.decided)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", first(1, range(2)))
-def test_a_looser_bound_never_hurts(seed):
-    for k in range(3):
-        objectives = []
-        for factor in (0.8, 1.0, 1.5):
-            bounds = np.array([0.2, 1.2, 0.2])
-            bounds[k] *= factor
-            rule = searched(*posed(seed, n=150, noise=0.5, bounds=bounds))
-            objectives.append(rule.objective if rule.feasible else 9.0)
-        assert (np.diff(objectives) <= 0.003).all()
-
-
 @pytest.mark.parametrize("n_select", [1, 2])
 def test_it_is_near_the_linear_program_if_outcomes_are_known(n_select):
     """A vertex splits at most three rows, of 300."""

@@ -140,19 +140,6 @@ def test_it_is_near_the_linear_program_if_labels_are_known(seed):
     assert bound - 1e-9 <= point.objective <= bound + 2 / len(label)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", first(1, range(4)))
-def test_a_looser_bound_never_hurts(seed):
-    """Beyond .003; the last bound is met by the rule of the first."""
-    objectives = []
-    for floor in (0.9, 0.85, 0.8, 0.7, 0.5):
-        family, outcomes = random_problem(seed, n=800, n_classes=4, bounds=np.full(2, floor))
-        point, _ = best_rule(family, outcomes, starts_of(family, outcomes), 1.0)
-        objectives.append(point.objective if point.missed == 0 else np.inf)
-    best = np.minimum.accumulate(objectives)
-    assert (np.array(objectives) <= best + 0.003).all()
-
-
 def by_trees(family, seed):
     """Probabilities as shares of 20 trees."""
     rng, flat = np.random.default_rng(seed), family.strata**0.6

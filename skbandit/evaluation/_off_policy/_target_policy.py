@@ -88,7 +88,6 @@ class EvaluatedLog:
 class ArmUse:
     """How often each arm is logged, and chosen by the evaluated policy; those of blocks add up."""
 
-    n_events: int
     logged: Counter[Any]
     chosen: Counter[Any]  # sums of probabilities
 
@@ -99,21 +98,18 @@ class ArmUse:
         logged = np.bincount(log.action, minlength=len(log.arms)).tolist()
         chosen = [] if of_arms is None else of_arms.sum(axis=0).tolist()
         return cls(
-            len(log),
             Counter(dict(zip(log.arms.tolist(), logged, strict=True))),
             Counter(dict(zip(arms, chosen, strict=False))),
         )
 
     def __add__(self, other: ArmUse) -> ArmUse:
-        return ArmUse(
-            self.n_events + other.n_events, self.logged + other.logged, self.chosen + other.chosen
-        )
+        return ArmUse(self.logged + other.logged, self.chosen + other.chosen)
 
     @property
     def unlogged(self) -> str:
         """Say what the policy chooses and the log has no event of; "" if hardly anything."""
         new = {arm: times for arm, times in self.chosen.items() if times and not self.logged[arm]}
-        share = sum(new.values()) / max(self.n_events, 1)
+        share = sum(new.values()) / max(self.logged.total(), 1)
         if share < _MUCH:
             return ""
         return (
@@ -163,7 +159,13 @@ def read_evaluated(
         ", or use off_policy_blocks, which takes Dask DataFrames",
     )
     policy = policy_of(given)
-    _warn_if_unfitted(policy)
+    is_fitted = getattr(policy, "__sklearn_is_fitted__", None)
+    if is_fitted is not None and not is_fitted():  # and can nevertheless choose
+        warn(
+            f"{type(policy).__name__} is not fitted: the value is that of its choices before it "
+            "has learned anything. Fit it to earlier events, or see replay.",
+            UserWarning,
+        )
     named = logs.column_names(y) is not None
     columns, reward = name_columns(policy, columns, reward, named=named)
     table = None
@@ -215,17 +217,6 @@ def read_evaluated(
     return EvaluatedLog(log, of_arms[np.arange(len(log)), log.action], of_arms, list(codes))
 
 
-def _warn_if_unfitted(policy: Any) -> None:
-    """Warn of a policy that has learned nothing, and can nevertheless choose."""
-    is_fitted = getattr(policy, "__sklearn_is_fitted__", None)
-    if is_fitted is not None and not is_fitted():
-        warn(
-            f"{type(policy).__name__} is not fitted: the value is that of its choices before it "
-            "has learned anything. Fit it to earlier events, or see replay.",
-            UserWarning,
-        )
-
-
 def policy_of(given: Any) -> Any:
     """Return the policy, taken out of a Pipeline or search; None for anything else."""
     if hasattr(given, "__array__"):  # polars tables have a method select, too
@@ -247,12 +238,6 @@ def as_table(given: Any) -> Any:
         table = np.asarray(given) if not isinstance(given, pd.Series) else given
     except ValueError as error:
         raise ValueError(f"probabilities: {error}.") from error
-    names = getattr(table.dtype, "names", None)
-    if names is not None:
-        raise ValueError(
-            f"probabilities is a structured array with fields {first_few(names)}: pass "
-            "pandas.DataFrame(probabilities), with one column per arm."
-        )
     if table.ndim == 2 and table.dtype == object:
         with suppress(TypeError, ValueError, OverflowError):
             table = table.astype(np.float64)

@@ -16,12 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbandit.datasets import make_bandit_log
-from skbandit.evaluation import OffPolicyEstimate, off_policy_blocks, off_policy_value, replay
+from skbandit.evaluation import OffPolicyEstimate, off_policy_blocks, off_policy_value
 from skbandit.evaluation._off_policy._sums import CONFIDENCE_WIDTH, METHODS, WeightedEvents, slope
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import shrunk_weights
 from tests.tiers import examples
-from tests.worlds import Greedy, Softmax, doubly_robust, ips, logged, refuses, snips, warns
+from tests.worlds import Softmax, doubly_robust, ips, logged, refuses, snips, warns
 
 # === Off-policy estimates: what the numbers are, whatever form policy and log are given in ======
 
@@ -57,19 +57,6 @@ def test_by_hand():
     residuals = np.array([0.5, 1, 1, 3]) * (np.array([1, 0, 1, 1]) - 4.5 / 5.5)
     error = np.sqrt((residuals**2).sum() * 4 / 3) / 5.5
     assert estimate.standard_error == pytest.approx(error)
-
-
-@small
-@pytest.mark.parametrize("rule", ["select", "predict"])
-def test_a_deterministic_policy_counts_its_matches(rule):
-    policy = Greedy(["a", "b", "c"]) if rule == "select" else Softmax(["a", "b", "c"])
-    total = weights = 0.0
-    for x, action, reward, p in zip(X, Y["action"], Y["reward"], Y["propensity"], strict=True):
-        if "abc"[int(np.argmax(x[:3]))] == action:
-            total += reward / p
-            weights += 1 / p
-    assert ips(policy, X, Y, rule=rule).mean_reward == pytest.approx(total / len(X))
-    assert snips(policy, X, Y, rule=rule).mean_reward == pytest.approx(total / weights)
 
 
 def test_interval_lift_repr():
@@ -214,17 +201,6 @@ def test_a_policy_that_is_not_told_what_is_available():
     assert estimate.mean_reward == pytest.approx(
         np.average(own["reward"], weights=1 / own["propensity"])
     )
-
-
-def test_snips_of_a_uniform_log_is_replay_without_learning():
-    log = make_bandit_log(2000, n_arms=4, n_features=4, base_rate=0.3, random_state=0)
-    policy = Greedy(range(4))
-    replayed = replay(policy, log.X, log.y, random_state=0)
-    estimate = snips(policy, log.X, log.y)
-    assert estimate.mean_reward == pytest.approx(replayed.mean_reward)
-    assert estimate.effective_sample_size == pytest.approx(replayed.n_accepted)
-    assert estimate.lift == pytest.approx(replayed.lift)
-    assert estimate.standard_error == pytest.approx(replayed.standard_error, rel=0.01)
 
 
 @pytest.mark.parametrize("n_new", [5, 6])
