@@ -6,9 +6,8 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -127,18 +126,39 @@ def read_parquet_log(
     if not (names is None or isinstance(names, Mapping)):
         raise TypeError(f"names must be a dict of column names, got {names!r}.")
     renamed = dict(names or {})
+    as_labels(renamed.values(), "names")
     if unknown := [name for name in renamed if name not in _COLUMN_NAMES]:
         raise ValueError(f"names has the key {unknown[0]!r}, expected some of {_COLUMN_NAMES}.")
     columns = {name: renamed.get(name, name) for name in _COLUMN_NAMES}
     if columns["id"] in features:
         del columns["id"]
     opened = _open_dataset(source, "source")
-    _check_columns(opened.schema, features, columns, as_labels(renamed.values(), "names"))
+    with _in_pyarrow("the column names of source"):
+        counts = Counter(opened.schema.names)
+    required = [*features, columns["action"], columns["reward"], *renamed.values()]
+    for name in (*required, *columns.values()):
+        if counts[name] > 1:  # possible in a Dataset
+            raise ValueError(f"two columns are named {name!r}, among {opened.schema.names}.")
+        if name in required and not counts[name]:
+            raise ValueError(f"no column {name!r} among {opened.schema.names}.")
     present = {name: column for name, column in columns.items() if column in opened.schema.names}
-    names = list(dict.fromkeys([*features, *present.values()]))
-    convert = partial(_block, features=features, columns=present)
-    shared = {*features, *columns.values()}
-    return _read_batches(opened, names, int(block_size), shared, convert, one_zone=features)
+
+    def block(batch: Any) -> Bunch:
+        """Contexts and log of a record batch."""
+        of_log = {name: batch.column(column) for name, column in present.items()}
+        y = {
+            name: _pools(values, columns[name]) if name == "available" else exact_column(values)
+            for name, values in of_log.items()
+        }
+        X = read_table(batch.select(features))
+        return Bunch(X=X if features else pd.DataFrame(index=range(len(batch))), y=pd.DataFrame(y))
+
+    opened = opened._replace(
+        columns=list(dict.fromkeys([*features, *present.values()])),
+        shared={*features, *columns.values()},
+        one_zone=features,
+    )
+    return _read_batches(opened, int(block_size), block)
 
 
 def read_parquet_tables(
@@ -157,30 +177,19 @@ def read_parquet_tables(
     """
     opened = _open_dataset(source, name)
     columns = choose(opened.schema.names)
-    return _read_batches(opened, columns, TABLE_ROWS, set(columns), read_table)
-
-
-def _check_columns(
-    schema: Any, features: list[str], columns: dict[str, str], named: list[str]
-) -> None:
-    """Require each feature, action, reward and `named` column once, and lists in available."""
-    with _in_pyarrow("the column names of source"):
-        counts = Counter(schema.names)
-    required = [*features, columns["action"], columns["reward"], *named]
-    for name in (*required, *columns.values()):
-        if counts[name] > 1:  # possible in a Dataset
-            raise ValueError(f"two columns are named {name!r}, among {schema.names}.")
-        if name in required and not counts[name]:
-            raise ValueError(f"no column {name!r} among {schema.names}.")
-    _check_lists(schema, columns["available"])
+    opened = opened._replace(columns=columns, shared=set(columns))
+    return _read_batches(opened, TABLE_ROWS, read_table)
 
 
 class _Opened(NamedTuple):
-    """Files, or a Dataset as it was passed."""
+    """Files, or a Dataset as it was passed, and what is read of them."""
 
     dataset: Any
     schema: Any  # of the first file and its folders, or of the Dataset
     folders: dict[str, dict[str, Any]] | None  # values in the folders' names, by file and column
+    columns: Sequence[str] = ()  # to be read
+    shared: Collection[str] = ()  # of all files or of none
+    one_zone: Collection[str] = ()  # whose times have one zone
 
 
 def _open_dataset(source: Any, name: str) -> _Opened:
@@ -279,15 +288,6 @@ def _in_pyarrow(place: str) -> Iterator[None]:
         raise ValueError(f"{place}: cannot be read: {error}") from error
 
 
-def _check_lists(schema: Any, name: str) -> None:
-    """Require lists of labels in the column available, if present."""
-    values = _kind_of_type(schema.field(name).type) if name in schema.names else None
-    if values is not None and not re.fullmatch("lists of (?!lists)[^<]+", values):
-        raise ValueError(
-            f"column {name!r} must hold lists of arm labels, its type is {schema.field(name).type}."
-        )
-
-
 def _kind_of_type(kind: Any) -> str | None:
     """Kind of a type's values, of which those of another kind are never equal; None: of none."""
     types = _arrow("types")
@@ -307,29 +307,20 @@ def _kind_of_type(kind: Any) -> str | None:
 
 
 def _read_batches(
-    opened: _Opened,
-    columns: list[str],
-    block_size: int,
-    shared: set[str],
-    convert: Callable[[Any], Block],
-    one_zone: Sequence[str] = (),
+    opened: _Opened, block_size: int, convert: Callable[[Any], Block]
 ) -> Iterator[Block]:
     """Yield the blocks; a separate generator, so that arguments are checked at the call."""
-    options = {"batch_size": block_size, "batch_readahead": 1}
-    if opened.folders is None:
-        options["fragment_readahead"] = 1
-        parts = _tagged(opened.dataset.scanner(columns=columns, **options), opened, columns)
-    else:
-        parts = _by_file(opened, columns, shared, one_zone, options)
-    for place, batch in parts:
+    parts = _tagged if opened.folders is None else _by_file
+    for place, batch in parts(opened, {"batch_size": block_size, "batch_readahead": 1}):
         with _in_pyarrow(place):
             batch.validate(full=True)  # else invalid UTF-8 would surface much later
             block = convert(batch)
         yield block
 
 
-def _tagged(scanner: Any, opened: _Opened, columns: list[str]) -> Iterator[tuple[str, Any]]:
+def _tagged(opened: _Opened, options: dict[str, int]) -> Iterator[tuple[str, Any]]:
     """Return the batches of a Dataset, and their place; it may omit or add columns on purpose."""
+    scanner = opened.dataset.scanner(columns=opened.columns, fragment_readahead=1, **options)
     batches = scanner.scan_batches()
     files = getattr(opened.dataset, "files", [])
     file, n_rows = files[0] if files else "the dataset", 0
@@ -343,19 +334,19 @@ def _tagged(scanner: Any, opened: _Opened, columns: list[str]) -> Iterator[tuple
                 return
             if getattr(tagged.fragment, "path", file) != file or not n_rows:
                 file = getattr(tagged.fragment, "path", file)
-                _refuse_casts(file, tagged.fragment.physical_schema, opened, columns)
+                _refuse_casts(file, tagged.fragment.physical_schema, opened)
         if len(tagged.record_batch):
             yield place, tagged.record_batch
             n_rows += len(tagged.record_batch)
 
 
-def _refuse_casts(file: str, physical: Any, opened: _Opened, columns: list[str]) -> None:
+def _refuse_casts(file: str, physical: Any, opened: _Opened) -> None:
     """Require that a file's values stay what they are in the types of a Dataset.
 
     By default those are the types of its first file; pyarrow casts to them without a word.
     """
     dataset = opened.dataset
-    for name in columns:
+    for name in opened.columns:
         if physical.get_field_index(name) < 0:
             continue
         stored, kind = physical.field(name).type, opened.schema.field(name).type
@@ -390,37 +381,30 @@ def _changes(stored: Any, kind: Any) -> bool:
     return bool(types.is_boolean(kind) and stored != kind)
 
 
-def _by_file(
-    opened: _Opened,
-    columns: list[str],
-    shared: set[str],
-    one_zone: Sequence[str],
-    options: dict[str, int],
-) -> Iterator[tuple[str, Any]]:
+def _by_file(opened: _Opened, options: dict[str, int]) -> Iterator[tuple[str, Any]]:
     """Return the batches of files, each in its own types, and their place."""
-    compute = _arrow("compute")
-    lib = _arrow("lib")
+    compute, lib, first = _arrow("compute"), _arrow("lib"), opened.dataset.files[0]
     assert opened.folders is not None
-    first = opened.dataset.files[0]
     before: dict[str, tuple[str, Any]] = {}  # file and type of the first values of each column
     told: set[str] = set()
     for fragment in opened.dataset.get_fragments():
         file, n_rows = fragment.path, 0
+        folders = opened.folders[file]
         with _in_pyarrow(file):
             physical = fragment.physical_schema
-        names = {*physical.names, *opened.folders[file]}
-        for name in sorted(shared.intersection(names) ^ shared.intersection(opened.schema.names)):
+        names = {*physical.names, *folders}
+        for name in sorted(names.symmetric_difference(opened.schema.names) & {*opened.shared}):
             has = "has a" if name in names else "has no"
             raise ValueError(f"{file} {has} column {name!r}, unlike {first}.")
         selected = {}
-        for name in columns:
+        for name in opened.columns:
             selected[name] = compute.field(name)
             if name not in physical.names:
-                selected[name] = compute.scalar(opened.folders[file][name])
+                selected[name] = compute.scalar(folders[name])
             elif _kind_of_type(physical.field(name).type) is None and name in before:
                 selected[name] = compute.scalar(lib.scalar(None, before[name][1]))
         batches = fragment.scanner(columns=selected, **options).to_batches()
-        unseen = set(columns)
+        unseen = set(opened.columns)
         while True:
             place = f"{file}, after row {n_rows:,}"
             with _in_pyarrow(place):
@@ -430,10 +414,10 @@ def _by_file(
             for name in sorted(unseen):
                 if batch.column(name).null_count < len(batch):
                     kind = batch.schema.field(name).type
-                    _note_type(name, file, kind, before, name in one_zone)
+                    _note_type(name, file, kind, before, name in opened.one_zone)
                     unseen.remove(name)
-            for name in set(columns).intersection(physical.names, opened.folders[file]) - told:
-                if _warn_of_folder(file, name, opened.folders[file][name], batch.column(name)):
+            for name in set(opened.columns).intersection(physical.names, folders) - told:
+                if _warn_of_folder(file, name, folders[name], batch.column(name)):
                     told.add(name)
             if len(batch):
                 yield place, batch
@@ -486,19 +470,13 @@ def _note_type(
         )
 
 
-def _block(batch: Any, features: list[str], columns: dict[str, str]) -> Bunch:
-    """Contexts and log of a record batch."""
-    y = {}
-    _check_lists(batch.schema, columns.get("available", ""))
-    for name, column in columns.items():
-        values = batch.column(column)
-        y[name] = _pools(values) if name == "available" else exact_column(values)
-    X = read_table(batch.select(features))
-    return Bunch(X=X if features else pd.DataFrame(index=range(len(batch))), y=pd.DataFrame(y))
-
-
-def _pools(column: Any) -> np.ndarray:
+def _pools(column: Any, name: str) -> np.ndarray:
     """Return lists of labels as tuples; equal lists share one tuple."""
+    values = _kind_of_type(column.type)
+    if values is not None and not re.fullmatch("lists of (?!lists)[^<]+", values):
+        raise ValueError(
+            f"column {name!r} must hold lists of arm labels, its type is {column.type}."
+        )
     seen: dict[Any, Any] = {}
     pools = np.empty(len(column), dtype=object)
     for row, labels in enumerate(column.to_pylist()):

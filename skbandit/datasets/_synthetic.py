@@ -157,7 +157,13 @@ def make_bandit_log(
         expected[rows, pool] = mean(eta)
         if logging_probability is not None:
             probability = logging_probability[rows][:, pool]
-            _check_probabilities(probability, rows.start, pool)
+            sums = np.where((probability < 0).any(axis=1), np.nan, probability.sum(axis=1))
+            if (wrong := ~(np.abs(sums - 1) < 1e-6)).any():
+                row = int(np.argmax(wrong))
+                raise ValueError(
+                    "logging must give probabilities that sum to 1 over the available arms: in "
+                    f"row {rows.start + row} arms {pool} have {probability[row]}."
+                )
         elif logging == "softmax":
             probability = softmax(eta / temperature, axis=1)
         else:
@@ -216,17 +222,6 @@ def _stages(
     for k, (start, stop) in enumerate(pairwise(edges)):
         for first in range(start, stop, _BLOCK_SIZE):
             yield slice(first, min(first + _BLOCK_SIZE, stop)), np.arange(k, k + n_available)
-
-
-def _check_probabilities(probability: np.ndarray, first: int, pool: np.ndarray) -> None:
-    """Require a probability distribution over the available arms per row."""
-    wrong = (probability < 0).any(axis=1) | ~(np.abs(probability.sum(axis=1) - 1) < 1e-6)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            "logging must give probabilities that sum to 1 over the available arms: in row "
-            f"{first + row} arms {pool} have {probability[row]}."
-        )
 
 
 def make_set_selection(

@@ -483,7 +483,7 @@ class ReplaySplit(BaseCrossValidator):
         """
         X, y = indexable(X, y)
         n_events = np.shape(X)[0]
-        n_warmup = self._check(n_events)
+        n_warmup = self._n_warmup(n_events)
         if "timestamp" in (column_names(y) or ()):
             check_in_order(read_times(y["timestamp"], len(y)), "a split in time")
         if self.subsample is None:
@@ -515,7 +515,7 @@ class ReplaySplit(BaseCrossValidator):
         """
         return self.n_splits
 
-    def _check(self, n_events: int) -> int:
+    def _n_warmup(self, n_events: int) -> int:
         """Validate the options and return the number of warmup events."""
         if not (isinstance(self.n_splits, Integral) and self.n_splits >= 1):
             raise ValueError(f"n_splits must be a positive integer, got {self.n_splits!r}.")

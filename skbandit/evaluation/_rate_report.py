@@ -238,11 +238,8 @@ class _Line:
     @property
     def text(self) -> str:
         """The goal with its group, for warnings."""
-        return (
-            self.name
-            if self.overall
-            else f"{self.name} in {', '.join(map(value_text, self.group))}"
-        )
+        where = "" if self.overall else f" in {', '.join(map(value_text, self.group))}"
+        return self.name + where
 
 
 def _lines(name: str, goal: Goal, data: measure.Data) -> Iterator[_Line]:

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from skbandit.datasets._parquet import read_parquet_tables
-from skbandit.evaluation._rate_report import (
-    Goal,
-    named_goals,
-    names_of_groups,
-    rate_of,
-    report_goals,
-)
+from skbandit.evaluation import _rate_report
 from skbandit.logs import read_table, sum_over_blocks
 from skbandit.measure import BlockReducer, MergedRows, warn_of_unnamed
 from skbandit.utils._trials import read_groups
@@ -29,7 +23,7 @@ if TYPE_CHECKING:
 
 def rate_report_blocks(
     blocks: Any,
-    goals: Goal | Iterable[Any] | Mapping[str, Goal],
+    goals: _rate_report.Goal | Iterable[Any] | Mapping[str, _rate_report.Goal],
     *,
     y_true: str | None,
     y_pred: str,
@@ -130,11 +124,14 @@ def rate_report_blocks(
             raise TypeError(
                 f"{name} must be the name of a column of the blocks, got {type(column).__name__}."
             )
-    named, names = list(named_goals(goals)), names_of_groups(by)
-    rates = tuple(rate_of(goal) for _, goal in named)
+    named, names = list(_rate_report.named_goals(goals)), _rate_report.names_of_groups(by)
+    rates = tuple(_rate_report.rate_of(goal) for _, goal in named)
     kept = tuple(names) if groups is None else (*names, groups)
     reduction = BlockReducer(rates, y_true, y_pred, weight, kept)
-    blocks = _with_paths_listed(blocks)
+    if isinstance(blocks, Iterator):
+        first = [*islice(blocks, 1)]
+        blocks = chain(first, blocks)
+        blocks = list(blocks) if first and _are_files(first) else blocks
     if _are_files(blocks):
         blocks = read_parquet_tables(blocks, reduction.choose, "blocks")
     elif hasattr(blocks, "to_delayed"):
@@ -157,16 +154,7 @@ def rate_report_blocks(
         persons = data.train.columns.several([groups], f"groups={groups!r}")[groups]
         data = replace(data, dependent=read_groups(persons, len(data)))
     warn_of_unnamed(rates, data)
-    return report_goals(named, data, positive, table, confidence_level)
-
-
-def _with_paths_listed(blocks: Any) -> Any:
-    """Return the same blocks; of a generator of paths, their list."""
-    if not isinstance(blocks, Iterator):
-        return blocks
-    first = [*islice(blocks, 1)]
-    whole = chain(first, blocks)
-    return list(whole) if first and _are_files(first) else whole
+    return _rate_report.report_goals(named, data, positive, table, confidence_level)
 
 
 def _are_files(blocks: Any) -> bool:

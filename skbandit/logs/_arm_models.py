@@ -134,7 +134,12 @@ class RewardsByArm:
     @property
     def are_linear(self) -> bool:
         """True if some models have a coefficient for each feature."""
-        return any(map(_is_linear, self.by_arm))
+        for model in self.by_arm:
+            for name in ("best_estimator_", "classifier_"):
+                model = getattr(model, name, model)
+            if hasattr(model[-1] if isinstance(model, Pipeline) else model, "coef_"):
+                return True
+        return False
 
     def predicted(self, X: Any, consumer: str = "the model of rewards") -> np.ndarray:
         """Predict rewards of all arms, (n, D); nan without a model."""
@@ -313,13 +318,6 @@ def _measured(
     if not (candidates[2].in_one and np.ptp(predicted[2], axis=1).any()):
         losses[2] = np.nan  # it was refused, or transformers drop the columns of arms
     return errors**2, losses**2, best, worst
-
-
-def _is_linear(model: Any) -> bool:
-    """Tell whether a fitted model has a coefficient for each feature."""
-    for name in ("best_estimator_", "classifier_"):
-        model = getattr(model, name, model)
-    return hasattr(model[-1] if isinstance(model, Pipeline) else model, "coef_")
 
 
 def range_of(rewards: np.ndarray) -> tuple[float, float]:

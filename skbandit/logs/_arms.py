@@ -89,12 +89,6 @@ def ascending(labels: Iterable[Any]) -> list[Any] | None:
     return ordered if total else None
 
 
-def order_of_labels(labels: np.ndarray) -> np.ndarray:
-    """Positions of the labels in the order of `label_order`."""
-    keys = [label_order(label) for label in labels.tolist()]
-    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
-
-
 def code_labels(labels: Any, codes: Codes, name: str = "action") -> np.ndarray:
     """Numbers of labels of shape (n,); new labels are appended to `codes`, as Python scalars."""
     check_not_masked(labels, name)

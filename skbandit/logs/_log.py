@@ -14,27 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from skbandit.logs._arms import (
-    Codes,
-    Pools,
-    code_labels,
-    label_array,
-    order_of_labels,
-    plain_labels,
-    read_pools,
-    renumbered,
-)
+from skbandit.logs import _arms
+from skbandit.utils import _validation
 from skbandit.utils._exact import exact_table
-from skbandit.utils._validation import (
-    at_most_1,
-    check_not_masked,
-    check_squares,
-    first_few,
-    warn,
-    warn_if_blanks_differ,
-    warn_if_reordered,
-    warn_if_wrapped,
-)
+from skbandit.utils._validation import first_few, warn
 
 LARGEST_REWARD = 1e145
 """Largest absolute reward of a slate, in its own unit; beyond it, squares may overflow."""
@@ -107,7 +90,7 @@ def columns_of(y: Any, columns: Mapping[str, Any] | None = None) -> dict[str, An
         If there is no action, `columns` names what is not there, or an unmapped name is close to
         one of a log's columns or used for it elsewhere.
     """
-    check_not_masked(y, "y")
+    _validation.check_not_masked(y, "y")
     mapped = _checked_mapping(columns)
     names = column_names(y)
     if names is None:
@@ -125,7 +108,18 @@ def columns_of(y: Any, columns: Mapping[str, Any] | None = None) -> dict[str, An
                 + (f"; did you mean {near[0]!r}?" if near else f": {first_few(names, 20)}.")
             )
     name_of = {name: name for name in LOG_COLUMNS if name in names} | mapped
-    _check_overlooked([name for name in names if name not in name_of.values()], name_of)
+    for name in [name for name in names if name not in name_of.values()]:
+        # names that probably are a column of the log which is otherwise missing
+        role = _meaning(name)
+        similar = get_close_matches(str(name).lower(), LOG_COLUMNS, n=1, cutoff=0.75)
+        if similar and similar[0] not in name_of:
+            role = similar[0]
+        elif role is None or role in name_of or role not in _NEEDED_IF_PRESENT:
+            continue
+        raise ValueError(
+            f"y has a column {name!r}: rename it to {role!r}, map it by "
+            f"columns={{{role!r}: {name!r}}}, or drop it."
+        )
     if "action" not in name_of:
         near = [name for name in names if _meaning(name) == "action"]
         guess = repr(near[0] if near else "arm_id")
@@ -150,25 +144,8 @@ def _checked_mapping(columns: Any) -> dict[str, Any]:
                 hint = f" Write {{{mapped[meaning]!r}: {meaning!r}}}."
             raise ValueError(f"columns has the key {meaning!r}, expected {LOG_COLUMNS}.{hint}")
     names = list(mapped.values())
-    for k, name in enumerate(names):
-        if name in names[:k]:
-            raise ValueError(f"columns maps {name!r} twice: {mapped}.")
+    _validation.same_columns(dict.fromkeys(names), names, "columns", f"map each once, in {mapped}.")
     return mapped
-
-
-def _check_overlooked(names: list[Any], name_of: Mapping[str, Any]) -> None:
-    """Refuse names that probably are a column of the log which is otherwise missing."""
-    for name in names:
-        meaning = _meaning(name)
-        similar = get_close_matches(str(name).lower(), LOG_COLUMNS, n=1, cutoff=0.75)
-        if similar and similar[0] not in name_of:
-            meaning = similar[0]
-        elif meaning is None or meaning in name_of or meaning not in _NEEDED_IF_PRESENT:
-            continue
-        raise ValueError(
-            f"y has a column {name!r}: rename it to {meaning!r}, map it by "
-            f"columns={{{meaning!r}: {name!r}}}, or drop it."
-        )
 
 
 def _meaning(name: Any) -> str | None:
@@ -187,18 +164,18 @@ class Log:
     action: np.ndarray  # (n_events,); of slates (n_events, n_places), -1 in empty places
     reward: Any  # (n_events,)
     propensity: Any  # (n_events,), of the logged action; None: not logged
-    pools: Pools | None  # None: every arm of the log is available to every event
+    pools: _arms.Pools | None  # None: every arm of the log is available to every event
     timestamp: np.ndarray | None  # (n_events,), seconds
 
     def __len__(self) -> int:
         return len(self.action)
 
     @property
-    def sets(self) -> Pools:
+    def sets(self) -> _arms.Pools:
         """Sets of available arms, of all arms if the log has none."""
         if self.pools is not None:
             return self.pools
-        return Pools.of_all(len(self), len(self.arms))
+        return _arms.Pools.of_all(len(self), len(self.arms))
 
     @property
     def probability(self) -> np.ndarray:
@@ -240,7 +217,8 @@ class Log:
 
     def with_sorted_arms(self) -> Log:
         """Return the log with sorted arms, whose order tells nothing of when they were logged."""
-        order = order_of_labels(self.arms)
+        keys = [_arms.label_order(label) for label in self.arms.tolist()]
+        order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
         number = np.append(np.argsort(order), -1).astype(self.action.dtype)
         pools = None if self.pools is None else self.pools.renumbered(number)
         return replace(self, arms=self.arms[order], action=number[self.action], pools=pools)
@@ -271,7 +249,7 @@ class Log:
 
         Each event has a number per place or, for slates of one arm, a single number.
         """
-        check_not_masked(values, name)
+        _validation.check_not_masked(values, name)
         if issparse(values):
             raise TypeError(f"{name} is a sparse table: pass {name}.toarray().")
         dtype, rows = getattr(values, "dtype", None), None  # type: Any, Any
@@ -302,14 +280,14 @@ class Log:
         out[~self.shown] = np.nan
         of_rows = str(getattr(values, "dtype", "object")) == "object"
         of_rows = of_rows and not hasattr(values, "columns")
-        warn_if_wrapped(flat if of_rows else values, out, name)
+        _validation.warn_if_wrapped(flat if of_rows else values, out, name)
         _refuse_large(out, name)
         return out
 
     def of_slates(self, values: Any, name: str) -> np.ndarray:
         """Finite numbers given per slate, (n_events,)."""
         numbers = read_numbers(values, len(self), name)
-        warn_if_wrapped(values, numbers, name)
+        _validation.warn_if_wrapped(values, numbers, name)
         _refuse_large(numbers, name)
         return numbers
 
@@ -371,30 +349,38 @@ def read_log(
         first = next(iter(read[name]), None) if several else None
         if isinstance(first, kinds) and np.size(first) != 1:
             raise TypeError(f"{name} has several values on a row, such as {first!r}: {_SLATES}.")
-    labels = _distinct(arms)
-    codes: Codes = {label: k for k, label in enumerate(labels)}
-    action = code_labels(read["action"], codes)
+    labels = list(arms) if isinstance(arms, dict) else _arms.plain_labels(arms)
+    if not isinstance(arms, dict):  # the codes of a policy
+        _validation.same_columns(dict.fromkeys(labels), labels, "arms", "name each once.")
+    codes: _arms.Codes = {label: k for k, label in enumerate(labels)}
+    action = _arms.code_labels(read["action"], codes)
     if len(codes) > len(labels):
-        warn_if_blanks_differ(codes, "action")
+        _validation.warn_if_blanks_differ(codes, "action")
     n = len(action)
     if n_rows is not None and n != n_rows:
         raise ValueError(f"y has {n} events for {n_rows} rows of X.")
     if n == 0:
         raise ValueError("the log is empty: y has no events.")
     rewards = read_numbers(read["reward"], n, "reward")
-    warn_if_wrapped(read["reward"], rewards, "reward")
-    check_squares(rewards, "reward")
-    propensities = read.get("propensity")
-    if propensities is not None:
-        propensities = _read_propensities(propensities, n)
-    read |= {"reward": rewards, "propensity": propensities}
+    _validation.warn_if_wrapped(read["reward"], rewards, "reward")
+    _validation.check_squares(rewards, "reward")
+    read["reward"] = rewards
+    if (given_chances := read.get("propensity")) is not None:
+        chances = _validation.at_most_1(read_numbers(given_chances, n, "propensity"))
+        wrong = np.flatnonzero((chances <= 0) | (chances > 1))
+        if len(wrong):
+            raise ValueError(
+                "propensity must be in (0, 1], the probability of the logged action given its "
+                f"context: row {wrong[0]} has {chances[wrong[0]]:g}."
+            )
+        read["propensity"] = chances
     return finished_log(read, action, codes, len(labels), available is None, table_arms)
 
 
 def finished_log(
     read: Mapping[str, Any],
     action: np.ndarray,
-    codes: Codes,
+    codes: _arms.Codes,
     n_known: int,
     per_row: bool,
     table_arms: Sequence[Any] | None = None,
@@ -403,18 +389,20 @@ def finished_log(
     pools, times, n = read.get("available"), read.get("timestamp"), len(action)
     if pools is not None:
         before = list(codes)
-        pools = read_pools(pools, n, codes, table_arms, per_row=per_row, n_known=n_known)
-        action = renumbered(action, before, codes)
+        pools = _arms.read_pools(pools, n, codes, table_arms, per_row=per_row, n_known=n_known)
+        action = _arms.renumbered(action, before, codes)
         check_shown(pools, action, list(codes))
     times = None if times is None else read_times(times, n)
-    return Log(label_array(codes), action, read["reward"], read.get("propensity"), pools, times)
+    return Log(
+        _arms.label_array(codes), action, read["reward"], read.get("propensity"), pools, times
+    )
 
 
 def read_columns(
     y: Any, names: Mapping[str, Any] | None, read: dict[str, Any], given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what a log, by the names of its columns, and further arguments say of events."""
-    warn_if_reordered({"y": y, **given})
+    _validation.warn_if_reordered({"y": y, **given})
     warn_of_repeats(y)
     read |= {meaning: y[name] for meaning, name in (names or {}).items()}
     for name, values in given.items():
@@ -444,7 +432,7 @@ def entries_per_slate(values: Any, name: str) -> list[Any]:
         values = values.to_numpy()
     for method in ("to_list", "to_pylist"):  # a Series of polars has lists as Series otherwise
         values = getattr(values, method, lambda given=values: given)()
-    check_not_masked(values, name)
+    _validation.check_not_masked(values, name)
     if hasattr(values, "__array__") and not isinstance(values, Iterable):
         values = np.asarray(values)
     if getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
@@ -477,7 +465,7 @@ def warn_of_repeats(y: Any) -> None:
 
 def read_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
     """Finite numbers of shape (n_rows,), as float64."""
-    check_not_masked(values, name)
+    _validation.check_not_masked(values, name)
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind in "cmM":  # not convertible without loss or a unit
@@ -516,7 +504,7 @@ def as_actions(y: Any) -> Any:
         iterable = isinstance(y, Iterable) or hasattr(y, "__array__")
         if not iterable or isinstance(y, type):
             raise TypeError(f"y must be a log, or an array of actions, got {y!r}.")
-        y = np.asarray(y) if hasattr(y, "__array__") else label_array(y)
+        y = np.asarray(y) if hasattr(y, "__array__") else _arms.label_array(y)
     if y.ndim != 1:
         raise ValueError(
             f"y has shape {y.shape} and no column names, so the action column is unknown: pass a "
@@ -537,30 +525,7 @@ def check_in_order(timestamp: np.ndarray, consumer: str) -> None:
         )
 
 
-def _distinct(arms: Iterable[Any]) -> list[Any]:
-    """Known arms as Python scalars; a repeated label is an error."""
-    if isinstance(arms, dict):  # the codes of a policy
-        return list(arms)
-    labels = plain_labels(arms)
-    if len(set(labels)) != len(labels):
-        repeated = next(label for k, label in enumerate(labels) if label in labels[:k])
-        raise ValueError(f"arms names {repeated!r} twice.")
-    return labels
-
-
-def _read_propensities(values: Any, n_rows: int) -> np.ndarray:
-    """Probabilities in (0, 1]."""
-    propensity = at_most_1(read_numbers(values, n_rows, "propensity"))
-    wrong = np.flatnonzero((propensity <= 0) | (propensity > 1))
-    if len(wrong):
-        raise ValueError(
-            f"propensity must be in (0, 1], the probability of the logged action given its "
-            f"context: row {wrong[0]} has {propensity[wrong[0]]:g}."
-        )
-    return propensity
-
-
-def check_shown(pools: Pools, action: np.ndarray, labels: list[Any]) -> None:
+def check_shown(pools: _arms.Pools, action: np.ndarray, labels: list[Any]) -> None:
     """Require that the actions of each event, -1 for none, were available to it."""
     places = action.reshape(len(action), -1)
     held = [pools.contains(place) for place in places.T]

@@ -16,17 +16,9 @@ from scipy.sparse import issparse
 
 from skbandit.logs._arms import Codes, label_array, read_pools
 from skbandit.logs._log import column_names, read_times
+from skbandit.utils import _validation
 from skbandit.utils._exact import exact_table
-from skbandit.utils._validation import (
-    at_most_1,
-    dtype_names,
-    finite,
-    first_few,
-    plain,
-    same_columns,
-    warn,
-    warn_if_wrapped,
-)
+from skbandit.utils._validation import first_few, plain, warn
 
 CLOCK_ERROR = 60.0
 """Seconds by which a reward may be dated before its choice: clocks of servers differ."""
@@ -68,7 +60,7 @@ def make_record(
     given = _unwrapped(propensity, "propensity")
     chances = []
     for chance in given if isinstance(given, list) else [given]:
-        chance = float(at_most_1(chance)) if isinstance(chance, float) else chance
+        chance = float(_validation.at_most_1(chance)) if isinstance(chance, float) else chance
         if chance is not None and not (isinstance(chance, int | float) and 0 < chance <= 1):
             raise ValueError(f"propensity is {chance!r}: a probability is in (0, 1].")
         chances.append(chance)
@@ -285,7 +277,7 @@ def _seconds(within: Any) -> float | None:
             f"within={within!r} is neither a number of seconds nor a timedelta: write 600, or "
             "pandas.Timedelta('10min')."
         )
-    if not (seconds := finite(within, "within")) >= 0:
+    if not (seconds := _validation.finite(within, "within")) >= 0:
         raise ValueError(f"within={seconds:g} must not be negative: it is in seconds.")
     return seconds
 
@@ -375,9 +367,9 @@ def _rewards_by_id(
     sent: set[tuple[Any, Any, float]] = set()
     unknown, repeated, early, late = [], [], [], []
     ids, given = [table[name].tolist() for name in ("id", "reward")] if len(table) else [[], []]
-    if len(table) and "uint" in dtype_names(table["reward"])[0]:
+    if len(table) and "uint" in _validation.dtype_names(table["reward"])[0]:
         numbers = table["reward"].to_numpy(np.float64, na_value=np.nan)
-        warn_if_wrapped(table["reward"], numbers, "reward")
+        _validation.warn_if_wrapped(table["reward"], numbers, "reward")
     given = [_reward(value) for value in given]
     for k in np.argsort(times, kind="stable").tolist():
         key, reward, at = ids[k], given[k], float(times[k])
@@ -464,7 +456,9 @@ def _contexts(learned: list[Any], choices: Mapping[str, Any]) -> Any:
         row = record["context"]
         now = list(row) if isinstance(row, dict) else range(len(row))
         what = f"the context of record {record['id']!r}, {row!s:.80},"
-        same_columns(columns, now, what, "join records of other columns than the first apart.")
+        _validation.same_columns(
+            columns, now, what, "join records of other columns than the first apart."
+        )
         rows.append([np.nan if row[name] is None else row[name] for name in columns])
     table = pd.DataFrame(rows, columns=columns)
     return table if isinstance(form, dict) else table.to_numpy()

@@ -9,15 +9,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 from sklearn.utils import indexable
 
-from skbandit.logs._arm_models import (
-    APART,
-    ArmEvents,
-    RewardsByArm,
-    range_of,
-    sharing_of,
-    warn_of_wild_context,
-    within_range,
-)
+from skbandit.logs import _arm_models
 from skbandit.logs._log import Log
 from skbandit.logs._uniform import check_uniform
 from skbandit.utils._folds import splits_of_all_rows
@@ -84,10 +76,10 @@ def cross_fitted_rewards(
     row = np.arange(n_rows) if row is None else row
     weight = np.ones(len(action)) if sample_weight is None else sample_weight
     given = None if sample_weight is None else weight
-    events = ArmEvents(X, row, action, reward, given, n_arms)
+    events = _arm_models.ArmEvents(X, row, action, reward, given, n_arms)
     counted = events.take(weight > 0)
     is_apart = automatic or not len(counted.row)
-    sharing = APART if is_apart else sharing_of(model, counted)
+    sharing = _arm_models.APART if is_apart else _arm_models.sharing_of(model, counted)
     predicted, are_clipped = np.empty((n_rows, n_arms)), False
     total = np.bincount(row, reward, minlength=n_rows)
     for train, test in splits_of_all_rows(cv, X, total, random_state, group):
@@ -97,13 +89,13 @@ def cross_fitted_rewards(
         if not seen.any():
             raise ValueError("cv has a fold without events to train on: choose fewer folds.")
         training = events.take(seen)
-        fitted = RewardsByArm.fitted(model, training, sharing)
+        fitted = _arm_models.RewardsByArm.fitted(model, training, sharing)
         q = fitted.predicted(rows_of(X, test))
         q = np.where(np.isnan(q), np.average(reward[seen], weights=weight[seen]), q)
-        predicted[test] = within_range(q, range_of(training.reward), test)
+        predicted[test] = _arm_models.within_range(q, _arm_models.range_of(training.reward), test)
         are_clipped = are_clipped or not np.array_equal(predicted[test], q)
     if fitted.are_linear and not are_clipped:
-        warn_of_wild_context(X)
+        _arm_models.warn_of_wild_context(X)
     return predicted
 
 

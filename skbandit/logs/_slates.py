@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skbandit.logs import _log
 from skbandit.logs._arms import Codes, code_labels
-from skbandit.logs._log import (
-    Log,
-    column_names,
-    columns_of,
-    entries_per_slate,
-    finished_log,
-    is_log,
-    read_columns,
-)
+from skbandit.logs._log import Log, column_names
 from skbandit.utils._validation import plain
 
 
@@ -57,9 +50,9 @@ def read_slates(
     Log
     """
     by_place = column_names(y) is not None and are_slates(y) and not columns
-    names = None if by_place else columns_of(y, columns)
+    names = None if by_place else _log.columns_of(y, columns)
     given = {"reward": reward, "propensity": propensity, "available": available}
-    read = read_columns(y, names, {"action": y} if names is None else {}, given)
+    read = _log.read_columns(y, names, {"action": y} if names is None else {}, given)
     codes: Codes = {label: k for k, label in enumerate(arms)}
     n_known = len(codes)
     shown = read["action"]
@@ -70,7 +63,7 @@ def read_slates(
     n = len(action)
     if n_rows is not None and n != n_rows:
         raise ValueError(f"y has {n} slates for {n_rows} rows of X.")
-    return finished_log(read, action, codes, n_known, per_row=available is None)
+    return _log.finished_log(read, action, codes, n_known, per_row=available is None)
 
 
 def are_slates(y: Any) -> bool:
@@ -83,7 +76,7 @@ def slate_labels(
     slates: Any, name: str, n_events: int | None = None, gaps: bool = False
 ) -> list[list[Any]]:
     """Labels of slates, of which there must be `n_events`, without empty places at their ends."""
-    rows = entries_per_slate(slates, name)
+    rows = _log.entries_per_slate(slates, name)
     if n_events is not None and len(rows) != n_events:
         raise ValueError(f"{name}: there are {len(rows)} slates for {n_events} events.")
     return [_labels(row, k, gaps) for k, row in enumerate(rows)]
@@ -129,5 +122,5 @@ def _labels(row: Any, k: int, gaps: bool = False) -> list[Any]:
 
 def holds_slates(y: Any, columns: Mapping[str, Any] | None) -> bool:
     """Tell whether y is a log with a reward per arm of a slate; a tuple may be one arm's label."""
-    name = (columns_of(y, columns) or {}).get("reward") if is_log(y, columns) else None
+    name = (_log.columns_of(y, columns) or {}).get("reward") if _log.is_log(y, columns) else None
     return name is not None and isinstance(next(iter(y[name]), None), tuple | list | np.ndarray)

@@ -29,24 +29,6 @@ except ImportError:  # before 1.9
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-__all__ = [
-    "CallbackSupportMixin",
-    "HasMethods",
-    "Interval",
-    "LinearClassifierMixin",
-    "StrOptions",
-    "available_if",
-    "count_rows",
-    "feature_names",
-    "fit_context",
-    "fit_weighted",
-    "params_of_rows",
-    "routes_weights",
-    "rows_of",
-    "takes_weights",
-    "weight_parameter",
-]
-
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
     """scikit-learn's decorator of `fit`, which keeps the signature for type checkers."""

@@ -366,7 +366,13 @@ def explained_entries(X: Any, consumer: str, *, numbers: bool = False) -> Iterat
     try:
         yield
     except TypeError as error:
-        at = _column_where(X, _has_dates)
+        at = _column_where(
+            X,
+            lambda column: (
+                pd.api.types.is_datetime64_any_dtype(column.dtype)
+                or any(isinstance(value, date) for value in column.head(100))
+            ),
+        )
         if not at:
             raise
         raise ValueError(dates.format(at)) from error
@@ -400,27 +406,16 @@ def explained_entries(X: Any, consumer: str, *, numbers: bool = False) -> Iterat
 
 def _times_of(X: Any) -> list[str]:
     """Say where a table or an array has times by its types, for a message."""
-    if isinstance(X, np.ndarray):
-        return [""] if X.dtype.kind in "mM" else []
     if hasattr(X, "column_names"):  # of Arrow
         names, kinds = X.column_names, [str(kind) for kind in X.schema.types]
-    elif hasattr(X, "columns"):
-        names, kinds = X.columns, dtype_names(X)
     else:
-        return []
-    of_times = ("date", "time", "duration", "period")
+        names = getattr(X, "columns", [None])
+        kinds = dtype_names(X) if hasattr(X, "dtype") or hasattr(X, "columns") else ["object"]
     return [
-        f" in the column {name!r}"
+        "" if name is None else f" in the column {name!r}"
         for name, kind in zip(names, kinds, strict=True)
-        if kind.startswith(of_times)
+        if kind.startswith(("date", "time", "duration", "period"))
     ]
-
-
-def _has_dates(column: pd.Series) -> bool:
-    """Return whether a column holds dates or times, as a type or as objects."""
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return True
-    return column.dtype == object and any(isinstance(value, date) for value in column.head(100))
 
 
 def _column_where(X: Any, condition: Callable[[pd.Series], bool]) -> str:

@@ -166,7 +166,11 @@ def test_a_search_needs_the_columns_of_the_policy_alone(behind):
         (OTHER, {"action": "arm"}, "'arm', which is not a column of y; did you mean 'arm_id'"),
         (Y, {"action": "zzz"}, "'zzz', which is not a column of y: 'action', 'reward'"),
         (OTHER, {"arm_id": "action"}, r"key 'arm_id', .* Write \{'action': 'arm_id'\}"),
-        (OTHER, {"action": "arm_id", "reward": "arm_id"}, "maps 'arm_id' twice"),
+        (
+            OTHER,
+            {"action": "arm_id", "reward": "arm_id"},
+            "columns repeats 'arm_id': map each once",
+        ),
         (Y["action"].to_numpy(), {"action": "a"}, "needs a DataFrame or structured array"),
     ],
 )

@@ -150,6 +150,11 @@ class Batch:
         is_labeled = failed | (data.train.label != measure.MISSING)
         weighted, person = self.rows["weight"].notna().any(), self.rows["person"]
         people = person.to_numpy() if person.notna().any() else None
+        if weighted and "sample_weight" not in ranges:
+            raise ValueError(
+                "rows are weighted by 'sample_weight': pass ranges={'sample_weight': (0, largest "
+                "possible weight)}."
+            )
         for number, unit in enumerate(self.labels.units):
             if came and not unit.needs_label:
                 continue
@@ -159,31 +164,26 @@ class Batch:
                 for name in ("time", "came" if came else "time")
             )
             weights = [name for name in (unit.atom.weight, weighted and "sample_weight") if name]
-            largest = math.prod(_largest(name, ranges) for name in weights)
+            largest = math.prod(ranges[name][1] for name in weights)
             for of in unit.classes(data):
                 share, weight = (unit.failures if failed else unit.shares)(of, data, decided)
                 if weight.max(initial=0.0) > largest:
                     raise ValueError(
                         f"{unit.atom!r}: a weight of {weight.max():g} is above its end in ranges=."
                     )
-                counts.add(
-                    number, of, share, weight / largest, counted,
-                    counted=unit.counted and not weights, person=people, weeks=calendar.week,
-                )  # fmt: skip
+                weight = weight / largest
+                for group, by_group, period, index in counted:
+                    index = index[weight[index] > 0]
+                    key, x, w = (number, of, group, by_group), share[index], weight[index]
+                    if people is not None and len(index):
+                        counts.add_people(key, calendar.week(period), people[index], x, w)
+                    elif len(index):
+                        counts.add(key, period, x, None if unit.counted and not weights else w)
             seen = unit.selected(data)
             if not came:
                 counts.add_seen(number, decision, seen, made, 0)
             counts.add_seen(number, decision, seen & is_labeled & unit.needs_label, made, 1)
         return counts
-
-
-def _largest(name: str, ranges: Mapping[str, Range]) -> float:
-    if name not in ranges:
-        raise ValueError(
-            f"rows are weighted by {name!r}: pass ranges={{{name!r}: (0, largest possible "
-            "weight)}."
-        )
-    return ranges[name][1]
 
 
 def listed(values: Any, name: str, n: int | None = None) -> list[Any]:
@@ -194,24 +194,13 @@ def listed(values: Any, name: str, n: int | None = None) -> list[Any]:
     return listed
 
 
-def read_rows(
-    decided: list[Any],
-    y_true: Any,
-    id: Any,
-    at: np.ndarray,
-    people: pd.Series | None,
-    weight: np.ndarray | None,
-) -> pd.DataFrame:
-    """Return rows as a monitor counts them."""
+def read_rows(decided: list[Any], **given: Any) -> pd.DataFrame:
+    """Return rows as a monitor counts them, with what else is given of each."""
     rows = pd.DataFrame({"decided": pd.Series(decided, dtype=object)})
-    for column, name, values in (("label", "y_true", y_true), ("id", "id", id)):
-        given = [None] * len(rows) if values is None else listed(values, name, len(rows))
-        rows[column] = pd.Series(given, dtype=object)
-    rows["time"] = at
-    names = None if people is None else [as_name(value, "groups") for value in people]
-    rows["person"] = names if names is None else pd.Series(names, dtype=object)
-    rows["weight"] = weight
-    return rows
+    for name, values in given.items():
+        entries = [None] * len(rows) if values is None else listed(values, name, len(rows))
+        rows[name] = pd.Series(entries, dtype=object)
+    return rows.rename(columns={"y_true": "label", "groups": "person"})
 
 
 def as_records(rows: pd.DataFrame, attributes: pd.DataFrame) -> dict[Any, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
@@ -61,46 +61,23 @@ class Counts:
                 numbers |= counts[key].keys()
         return sorted(numbers)
 
-    def add(
-        self,
-        unit: int,
-        of: Any,
-        share: np.ndarray,
-        weight: np.ndarray,
-        places: Places,
-        *,
-        counted: bool,
-        person: np.ndarray | None,
-        weeks: Callable[[int], int],
-    ) -> None:
-        """Add rows of one unit and class.
+    def add(self, key: Key, period: int, share: np.ndarray, weight: np.ndarray | None) -> None:
+        """Add rows of weights of at most 1; None if they are successes or failures of weight 1."""
+        if weight is None:
+            numbers = [float(share.sum()), float(len(share))]
+            _add(self.rows.setdefault(key, {}), period, numbers)
+            return
+        shares = WeightedShares.of(weight, np.round(share / FINEST) * FINEST)
+        amounts = self.amounts.setdefault(key, {})
+        amounts[period] = amounts[period] + shares if period in amounts else shares
 
-        Parameters
-        ----------
-        share, weight : ndarray of shape (n,)
-            Weights are at most 1; rows of weight 0 do not count.
-        counted : bool
-            Whether all are successes or failures of weight 1.
-        person : ndarray of shape (n,) or None
-        weeks : callable
-            Of periods, returns the first ones of their weeks.
-        """
-        for group, by, period, index in places:
-            index = index[weight[index] > 0]
-            if not len(index):
-                continue
-            key, x, w = (unit, of, group, by), share[index], weight[index]
-            if person is not None:
-                table = self.people.setdefault(key, {})
-                period = weeks(period)
-                for who, value, size in zip(person[index].tolist(), x, w, strict=True):
-                    _add(table, (period, who), [float(size * value), float(size)])
-            elif counted:
-                _add(self.rows.setdefault(key, {}), period, [float(x.sum()), float(len(x))])
-            else:
-                shares = WeightedShares.of(w, np.round(x / FINEST) * FINEST)
-                amounts = self.amounts.setdefault(key, {})
-                amounts[period] = amounts[period] + shares if period in amounts else shares
+    def add_people(
+        self, key: Key, week: int, person: np.ndarray, share: np.ndarray, weight: np.ndarray
+    ) -> None:
+        """Add rows of persons to their sums in a week, named by its first period."""
+        table = self.people.setdefault(key, {})
+        for who, x, w in zip(person.tolist(), share, weight, strict=True):
+            _add(table, (week, who), [float(w * x), float(w)])
 
     def begin(self, unit: int, of: Any) -> None:
         """Count the rows so far for a class that comes now."""

@@ -207,11 +207,10 @@ class GoalMonitor:
         goals = measure.flatten_constraints(getattr(model, "constraints", None))
         if not goals:
             raise ValueError(f"{type(model).__name__} has no constraints to watch: pass goals.")
-        if not any(hasattr(model, name) for name in ("decisions_", "classes_", "arms_")):
+        names = [name for name in ("decisions_", "classes_", "arms_") if hasattr(model, name)]
+        if not names:
             raise NotFittedError(f"{type(model).__name__} is not fitted: call fit first.")
-        for name in ("decisions_", "classes_", "arms_"):
-            if "labels" not in parameters and hasattr(model, name):
-                parameters["labels"] = getattr(model, name)
+        parameters.setdefault("labels", getattr(model, names[0]))
         parameters.setdefault("pos_label", getattr(model, "pos_label", None))
         classes = tuple(map(plain, getattr(model, "classes_", ())))
         if parameters["pos_label"] is None and len(classes) == 2:
@@ -285,7 +284,8 @@ class GoalMonitor:
         weight = None
         if sample_weight is not None:
             weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
-        rows = _batch.read_rows(choices, y_true, id, at, people, weight)
+        rows = _batch.read_rows(choices, y_true=y_true, id=id, groups=people)
+        rows = rows.assign(time=at, weight=weight)
         nameless = int((rows["label"].isna() & rows["id"].isna()).sum())
         if self.within is not None and nameless and any(u.needs_label for u in self._units):
             raise ValueError(
@@ -577,7 +577,7 @@ class GoalMonitor:
         lines = self._test()
         rows = [self._row(line) for line in lines if line.by or not wanted]
         empty = {"on": ALL, "n_rows": 0, "verdict": "undecided", "note": "no row counts in it yet"}
-        begun = {line.number for line in lines}
+        begun = {line.claim.number for line in lines}
         for goal in [c.constraint for k, c in enumerate(self._claims) if k not in begun]:
             rows.append({"goal": goal.label, "bound": goal.bound} | empty)
         return pd.DataFrame(rows, columns=list(REPORTED)).astype(TYPES)

@@ -28,8 +28,6 @@ class GoalLine:
 
     Attributes
     ----------
-    number : int
-        Of the claim.
     claim : Claim
     on : str
         What is written for the next three; see `Watched._lines`.
@@ -46,7 +44,6 @@ class GoalLine:
         Logarithm of one over its part of the error.
     """
 
-    number: int
     claim: Claim
     on: str
     of: tuple[Any, ...]
@@ -62,7 +59,7 @@ class GoalLine:
     @property
     def key(self) -> tuple[Any, ...]:
         """Key of its alarm."""
-        return self.number, self.of, self.group, self.by
+        return self.claim.number, self.of, self.group, self.by
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +73,18 @@ class Watched:
 
     def lines(self, false_alarms: float) -> list[GoalLine]:
         """Return all lines, goal by goal, those of all rows first."""
-        parts = [
-            line
-            for number, claim in enumerate(self.claims)
-            for line in _with_distinct_texts([*self._lines(number, claim)])
-        ]
-        lines = sorted(parts, key=lambda line: (line.claim.goal, bool(line.by)))
+        lines = []
+        for claim in self.claims:
+            of_claim = [*self._lines(claim)]
+            texts = Counter(line.on for line in of_claim)
+            texts.update([ALL, ALL])  # of all rows
+            for line in of_claim:  # groups and classes in quotes whose texts are not their own
+                quoted = any(line.key[1:]) and texts[line.on] > 1
+                lines.append(replace(line, on=_text(line, repr)) if quoted else line)
+        lines.sort(key=lambda line: (line.claim.goal, bool(line.by)))
         return _with_thresholds(lines, 1 + self.claims[-1].goal, false_alarms)
 
-    def _lines(self, number: int, claim: Claim) -> Iterator[GoalLine]:
+    def _lines(self, claim: Claim) -> Iterator[GoalLine]:
         """Yield the lines of a claim, of each group of `by`, class and group of a form."""
         rate, pieces = claim.rate, claim.pieces
         of_pieces = [self.units[piece.unit].classes(self.data) for piece in pieces]
@@ -102,10 +102,10 @@ class Watched:
                 n = len(cells)
                 parts = [replace(x, above=x.above / n, below=x.below / n) for x in pieces]
                 spread = [(piece, *cell) for cell in cells for piece in parts]
-                yield self._line(number, claim, spread, ((), (), by))
+                yield self._line(claim, spread, ((), (), by))
                 continue
             for of, group in cells:
-                yield self._line(number, claim, [(x, of, group) for x in pieces], (of, group, by))
+                yield self._line(claim, [(x, of, group) for x in pieces], (of, group, by))
 
     def _key(self, piece: Piece, of: Any, group: Any, by: tuple[Any, ...]) -> Key:
         atom = self.units[piece.unit].atom
@@ -122,7 +122,6 @@ class Watched:
 
     def _line(
         self,
-        number: int,
         claim: Claim,
         filled: Sequence[tuple[Piece, Any, Any]],
         place: tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]],
@@ -148,7 +147,7 @@ class Watched:
         unknown = next(filter(None, (self._why_unknown(*entry) for entry in with_label)), "")
         first = max((min((p for p, _ in part), default=0) for _, part in seen), default=0)
         n_labels = float(n_labeled) if with_label else np.nan
-        line = GoalLine(number, claim, "", *place, total, float(n_rows), n_labels, unknown, first)
+        line = GoalLine(claim, "", *place, total, float(n_rows), n_labels, unknown, first)
         return replace(line, on=_text(line, str))
 
     def _apart(self, a: Key, b: Key) -> bool:
@@ -215,16 +214,6 @@ def _text(line: GoalLine, show: Callable[[Any], str]) -> str:
     names = [joint.join(", ".join(map(show, group)) for group in line.group)]
     names += [joint.join(map(show, line.of)), *map(show, line.by)]
     return ", ".join(filter(None, names)) or ALL
-
-
-def _with_distinct_texts(lines: Sequence[GoalLine]) -> list[GoalLine]:
-    """Write groups and classes in quotes whose texts are not their own."""
-    texts = Counter(line.on for line in lines)
-    texts.update([ALL, ALL])  # of all rows
-    return [
-        replace(line, on=_text(line, repr)) if any(line.key[1:]) and texts[line.on] > 1 else line
-        for line in lines
-    ]
 
 
 def _in_groups(parts: Sequence[tuple[Key, dict[Any, list[float]]]], column: int) -> float:

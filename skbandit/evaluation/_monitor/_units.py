@@ -160,8 +160,9 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """One side of a declared goal."""
+    """One side of a declared goal, by the numbers of the side and of the goal."""
 
+    number: int
     goal: int
     constraint: Constraint
     pieces: tuple[Piece, ...]
@@ -184,7 +185,7 @@ def read_claims(
 ) -> tuple[list[Unit], list[Claim]]:
     """Return units, each once, and the claims that are made of them."""
     units: dict[Any, Unit] = {}
-    claims = []
+    claims: list[Claim] = []
 
     def pieces(rate: Rate, below: bool) -> list[Piece]:
         parts: dict[Any, list[tuple[float, Atom]]] = {}
@@ -222,7 +223,8 @@ def read_claims(
             if divisor is not None:
                 parts += pieces(divisor, below=True)
             rest = 1.0 if divisor is None else divisor.constant
-            claims.append(Claim(number, side, tuple(parts), rate.constant, rest))
+            of_side = side, tuple(parts), rate.constant, rest
+            claims.append(Claim(len(claims), number, *of_side))
     return list(units.values()), claims
 
 
