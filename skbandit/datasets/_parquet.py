@@ -141,6 +141,8 @@ def read_parquet_log(
             raise ValueError(f"two columns are named {name!r}, among {opened.schema.names}.")
         if name in required and not counts[name]:
             raise ValueError(f"no column {name!r} among {opened.schema.names}.")
+    if columns["available"] in counts:
+        _require_lists(opened.schema.field(columns["available"]).type, columns["available"])
     present = {name: column for name, column in columns.items() if column in opened.schema.names}
 
     def block(batch: Any) -> Bunch:
@@ -470,13 +472,16 @@ def _note_type(
         )
 
 
+def _require_lists(kind: Any, name: str) -> None:
+    """Require a type of lists of labels, or of no values."""
+    values = _kind_of_type(kind)
+    if values is not None and not re.fullmatch("lists of (?!lists)[^<]+", values):
+        raise ValueError(f"column {name!r} must hold lists of arm labels, its type is {kind}.")
+
+
 def _pools(column: Any, name: str) -> np.ndarray:
     """Return lists of labels as tuples; equal lists share one tuple."""
-    values = _kind_of_type(column.type)
-    if values is not None and not re.fullmatch("lists of (?!lists)[^<]+", values):
-        raise ValueError(
-            f"column {name!r} must hold lists of arm labels, its type is {column.type}."
-        )
+    _require_lists(column.type, name)
     seen: dict[Any, Any] = {}
     pools = np.empty(len(column), dtype=object)
     for row, labels in enumerate(column.to_pylist()):

@@ -93,18 +93,10 @@ class PolicyDifference:
         )
 
 
-def make_difference(
-    mean_reward: float,
-    error: float,
-    n_events: int,
-    center: float | None,
-    sides: Sides,
-    freedom: float = np.inf,
-) -> PolicyDifference:
-    """Return the difference; of equal rewards, its error is that of the limits at 1."""
-    if not any(side.error for side in sides.members.values()):
-        error = max(error, *sides.distances(1.0))
-    return PolicyDifference(mean_reward, error, n_events, center, freedom, sides)
+def least_error(error: float, sides: Sides) -> float:
+    """Return the error of a difference; of equal rewards, that of the limits at 1 at least."""
+    varies = any(side.error for side in sides.members.values())
+    return error if varies else max(error, *sides.distances(1.0))
 
 
 @dataclass(frozen=True, eq=False)

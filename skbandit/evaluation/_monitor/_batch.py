@@ -225,13 +225,8 @@ def read_records(saved: Iterable[Any]) -> dict[Any, dict[str, Any]]:
 
 def as_rows(records: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return kept rows, see `as_records`, as `update` makes them, and when their labels came."""
-    rows = pd.DataFrame(
-        {
-            name: pd.Series([record.get(name) for record in records], dtype=object)
-            for name in ("decided", "label", "person", "weight")
-        }
-    )
-    for name in ("time", "came"):
-        rows[name] = [float(record[name]) for record in records]
+    names = ["decided", "label", "person", "weight", "time", "came"]
+    values = [[record.get(name) for name in names] for record in records]
+    rows = pd.DataFrame(values, columns=names, dtype=object).astype({"time": float, "came": float})
     attributes = [record["attributes"] for record in records]
     return rows, pd.DataFrame(attributes, index=range(len(records))).infer_objects()

@@ -40,7 +40,7 @@ error of at most .8 of the level; in simulations of amounts it was at most 1.3 o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import add
 from typing import TYPE_CHECKING
@@ -396,6 +396,8 @@ class Term:
 class Sum:
     """A claim on a sum of rates, sum_i above_i r_i + constant >= bound (sum_i below_i r_i + rest).
 
+    With the sign -1 it is <=.
+
     Attributes
     ----------
     terms : tuple of Term
@@ -413,6 +415,8 @@ class Sum:
     constant: float = 0.0
     rest: float = 1.0
     apart: bool = True
+    bound: float = np.nan
+    sign: float = 1.0
 
     @property
     def of_people(self) -> bool:
@@ -440,28 +444,26 @@ class Sum:
         divisor = self.below @ rates + self.rest
         return float((self.above @ rates + self.constant) / divisor) if divisor > 0 else np.nan
 
-    def _claim(self, bound: float, sign: float) -> tuple[np.ndarray, float]:
-        """Return coefficients and bound of the claim sum_i c_i r_i >= b; sign -1 is for <=."""
-        return (
-            sign * (self.above - bound * self.below),
-            sign * (bound * self.rest - self.constant),
-        )
+    @property
+    def _claim(self) -> tuple[np.ndarray, float]:
+        """Coefficients and bound of the claim sum_i c_i r_i >= b."""
+        c = self.sign * (self.above - self.bound * self.below)
+        return c, self.sign * (self.bound * self.rest - self.constant)
 
-    def _single(self, bound: float, sign: float) -> tuple[bool, float]:
-        """Return if a claim on one rate is upward, and the share that it then requires at least."""
-        (c,), b = self._claim(bound, sign)
+    @property
+    def _single(self) -> tuple[bool, float]:
+        """True if a claim on one rate is upward, and the share that it then requires at least."""
+        (c,), b = self._claim
         share = self.terms[0].share(b / c) if c else 0.0
         return (True, share) if c >= 0 else (False, 1.0 - share)
 
-    def against(
-        self, bound: float, sign: float, windows: Sequence[Window], *, once: bool = False
-    ) -> float:
-        """Return the evidence against a value of at least (sign 1) or at most (-1) `bound`."""
+    def against(self, windows: Sequence[Window], *, once: bool = False) -> float:
+        """Return the evidence against the claim."""
         if len(self.terms) == 1:
-            upward, share = self._single(bound, sign)
+            upward, share = self._single
             window = windows[0] if upward else windows[0].mirrored
             return float(window.against(np.array([share]))[0])
-        c, b = self._claim(bound, sign)
+        c, b = self._claim
         variance = [
             (ci * (term.high - term.low)) ** 2 * moments(window.sums)[1]
             for ci, term, window in zip(c, self.terms, windows, strict=True)
@@ -475,22 +477,12 @@ class Sum:
         return float((slopes * b - lost).max()) / (1 if self.apart else np.count_nonzero(c))
 
     def alarm(
-        self,
-        bound: float,
-        sign: float,
-        needed: np.ndarray,
-        start: np.ndarray,
-        end: np.ndarray,
-        *,
-        early: bool = False,
+        self, needed: np.ndarray, start: np.ndarray, end: np.ndarray, *, early: bool = False
     ) -> tuple[int, int] | None:
         """Return since when a window raised an alarm, and the end of the first one; None without.
 
         Parameters
         ----------
-        bound : float
-        sign : float
-            1 for a value of at least `bound`, -1 for at most.
         needed : ndarray of shape (n_windows,)
             Of what speaks against the goal; see `Tally.against`.
         start, end : ndarray of shape (n_windows,)
@@ -498,7 +490,7 @@ class Sum:
         early : bool
             Whether one rate must be beyond the bound by `EARLY`.
         """
-        score = self._likely(bound, sign, start, end, early)
+        score = self._likely(start, end, early)
         tally = self.terms[0].tally
         if len(self.terms) > 1 or tally.amounts or tally.people.size:  # counts do not tell all
             needed = likelihood_needed(needed)
@@ -507,26 +499,24 @@ class Sum:
             if end[k] > last:  # the first alarm is known
                 break
             windows = self.windows(int(start[k]), int(end[k]))
-            score[k] = self.against(bound, sign, windows, once=True)
+            score[k] = self.against(windows, once=True)
             last = end[k] if score[k] >= needed[k] else last
         alarms = np.flatnonzero((score >= needed) & (end <= last))
         if not len(alarms):
             return None
         last = end[alarms[0]]
         begin = np.arange(start[alarms[end[alarms] == last]].min(), last)
-        best = np.argmax(self._likely(bound, sign, begin, np.full(len(begin), last)))
+        best = np.argmax(self._likely(begin, np.full(len(begin), last)))
         return int(begin[best]), int(last)
 
-    def _likely(
-        self, bound: float, sign: float, start: np.ndarray, end: np.ndarray, early: bool = False
-    ) -> np.ndarray:
+    def _likely(self, start: np.ndarray, end: np.ndarray, early: bool = False) -> np.ndarray:
         """Return what speaks against a claim on one rate, or about the most evidence, by window."""
         if len(self.terms) == 1:
-            upward, share = self._single(bound, sign)
+            upward, share = self._single
             share = share / (share + EARLY * (1.0 - share)) if early else share
             tally = self.terms[0].tally
             return (tally if upward else tally.mirrored).against(share, start, end)
-        c, b = self._claim(bound, sign)
+        c, b = self._claim
         total, variance = np.zeros((2, len(start)))
         for ci, term in zip(c, self.terms, strict=True):
             shares, error = term.tally.moments(start, end)
@@ -534,9 +524,7 @@ class Sum:
             variance += (ci * (term.high - term.low)) ** 2 * error
         return np.maximum(b - total, 0.0) ** 2 / (2.0 * np.maximum(variance, 1e-300))
 
-    def seen(
-        self, bound: float, sign: float, needed: float, windows: Sequence[Window], rows: float
-    ) -> float:
+    def seen(self, needed: float, windows: Sequence[Window], rows: float) -> float:
         """Return the value beyond the bound that a window needs for an alarm; nan if there is none.
 
         `windows` have a share `rows` of those that it will have. If the value is that, half of the
@@ -547,7 +535,7 @@ class Sum:
             return np.nan
         level = 2.0 * float(likelihood_needed(np.array(needed)))
         if len(self.terms) == 1:
-            (upward, claimed), (_, n, squares) = self._single(bound, sign), sums[0]
+            (upward, claimed), (_, n, squares) = self._single, sums[0]
             fallen = claimed
             for _ in range(20):  # the variance is that of a share between the two
                 middle = (claimed + fallen) / 2.0
@@ -556,7 +544,7 @@ class Sum:
             share = np.array(fallen if upward else 1.0 - fallen)
             value = self.above[0] * self.terms[0].value(share) + self.constant
             return float(value) if fallen > 0 else np.nan
-        c, _ = self._claim(bound, sign)
+        c, _ = self._claim
         level *= 1 if self.apart else np.count_nonzero(c)
         shares, variances = zip(*map(moments, sums), strict=True)
         rates = [term.value(share) for term, share in zip(self.terms, shares, strict=True)]
@@ -565,7 +553,7 @@ class Sum:
         divisor, (least, most) = float(self.below @ rates + self.rest), self._ends
         if divisor <= 0:
             return np.nan
-        value = bound - sign * float(away) / divisor
+        value = self.bound - self.sign * float(away) / divisor
         possible = least <= value <= most if not self.below.any() else value >= min(least, 0.0)
         return value if possible else np.nan
 
@@ -594,8 +582,8 @@ class Sum:
         needed = np.log(2.0 / error)
 
         def excess(q: float) -> float:  # it grows
-            evidence = self.against(value(q if sign > 0 else 1.0 - q), sign, windows)
-            return float(np.clip(evidence - needed, -needed, needed))
+            claim = replace(self, bound=value(q if sign > 0 else 1.0 - q), sign=sign)
+            return float(np.clip(claim.against(windows) - needed, -needed, needed))
 
         share, last = SHARE_ERROR, 1.0 - SHARE_ERROR
         if excess(last) < 0:

@@ -615,16 +615,9 @@ class GoalMonitor:
             new = np.array([True])
         if not new.any():
             return None
-        periods, claim = self._counts.periods, line.claim
+        periods, level = self._counts.periods, needed(line.threshold, weight[new])
         start, end = np.searchsorted(periods, [start[new], end[new]])
-        alarm = line.sum.alarm(
-            claim.constraint.bound,
-            claim.sign,
-            needed(line.threshold, weight[new]),
-            start,
-            end,
-            early=early and end[0] - start[0] > 1,
-        )
+        alarm = line.sum.alarm(level, start, end, early=early and end[0] - start[0] > 1)
         return alarm and (periods[alarm[1] - 1], periods[alarm[0]])
 
     def _seen(self, line: _lines.GoalLine) -> float:
@@ -636,8 +629,7 @@ class GoalMonitor:
         share = min(1.0, (periods[-1] + 1 - min(periods[start], line.first)) / n)
         _, weight = self._calendar.looks(MONTH, by_week=line.sum.of_people)
         level = needed(line.threshold, np.array(weight))
-        bound, sign = line.claim.constraint.bound, line.claim.sign
-        return line.sum.seen(bound, sign, float(level), line.sum.windows(start), share)
+        return line.sum.seen(float(level), line.sum.windows(start), share)
 
     def _row(self, line: _lines.GoalLine) -> dict[str, Any]:
         claim, windows = line.claim, line.sum.windows(0)

@@ -140,6 +140,8 @@ class Watched:
             claim.constant,
             claim.rest,
             apart,
+            claim.constraint.bound,
+            claim.sign,
         )
         seen = [(key, self._covered(key)) for key in dict.fromkeys(keys)]
         with_label = [(key, part) for key, part in seen if self.units[key[0]].needs_label]

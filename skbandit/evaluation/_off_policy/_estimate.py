@@ -11,7 +11,7 @@ import numpy as np
 from skbandit.evaluation._difference import (
     EventParts,
     PolicyDifference,
-    make_difference,
+    least_error,
     refuse_difference,
     refuse_other_kind,
     refuse_sequence,
@@ -109,14 +109,9 @@ class OffPolicyEstimate:
                 "contributed is not known"
             )
         error, sides, freedom = self.parts.less(other.parts)
-        return make_difference(
-            self.mean_reward - other.mean_reward,
-            error,
-            self.n_events,
-            (self.unbiased or (self.mean_reward,))[0] - (other.unbiased or (other.mean_reward,))[0],
-            sides,
-            freedom,
-        )
+        gap, error = self.mean_reward - other.mean_reward, least_error(error, sides)
+        ours, theirs = (each.unbiased or (each.mean_reward,) for each in (self, other))
+        return PolicyDifference(gap, error, self.n_events, ours[0] - theirs[0], freedom, sides)
 
     @property
     def lift(self) -> float:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from skbandit.evaluation._difference import (
     PolicyDifference,
-    make_difference,
+    least_error,
     refuse_difference,
     refuse_other_kind,
 )
@@ -384,7 +384,8 @@ class ReplayResult:
         )
         sides = [side.widened(deff) for side in of_runs]
         of_all = mean_sides(sides, self._reuse).of_error(error)
-        return make_difference(float(np.mean(away)), error, self.n_events, None, of_all, freedom)
+        error = least_error(error, of_all)
+        return PolicyDifference(float(np.mean(away)), error, self.n_events, None, freedom, of_all)
 
     def _kept(self) -> list[pd.DataFrame]:
         """Return action and reward of the kept events of each run."""

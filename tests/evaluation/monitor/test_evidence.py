@@ -1,5 +1,7 @@
 """Evidence: what it is, that it seldom alarms while a claim holds, and soon when it does not."""
 
+from dataclasses import replace
+
 import mpmath
 import numpy as np
 import pytest
@@ -28,6 +30,10 @@ def tally(successes, trials):
 
 def rate(successes, trials, **kind):
     return Sum((Term(tally(successes, trials), **kind),), np.ones(1), np.zeros(1))
+
+
+def at(claim, bound, sign):
+    return replace(claim, bound=bound, sign=sign)
 
 
 def ratio(Sa, na, Sb, nb):
@@ -70,28 +76,6 @@ def test_evidence_is_the_mixture(S, n, b):
     assert float(log_evidence(S, n, b)) == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.parametrize("S", [799_960_000, 799_990_000, 800_000_000])
-def test_evidence_of_many_rows(S):
-    n, b = 10**9, mpmath.mpf("0.8")
-    with mpmath.workdps(40):
-        half = mpmath.mpf("0.5")
-        # the Beta distribution is normal up to 1e-5 here, and far above its mean 1 up to 1e-9
-        x = mpmath.mpf(S)
-        spread = mpmath.sqrt(x * (n - x) / mpmath.mpf(n) ** 3)
-        mean = x / n
-        log_density = lambda t: (x - half) * mpmath.log(t) + (n - x - half) * mpmath.log(1 - t)  # noqa: E731
-        top = log_density(mean)
-        end = min(b, mean + 12 * spread)
-        start = mean - 12 * spread
-        area = mpmath.quad(
-            lambda t: mpmath.exp(log_density(t) - top), mpmath.linspace(start, end, 9)
-        )
-        prior = 2 * mpmath.asin(mpmath.sqrt(b))
-        value = top + mpmath.log(area) - mpmath.log(prior)
-        expected = float(value - x * mpmath.log(b) - (n - x) * mpmath.log(1 - b))
-    assert float(log_evidence(S, n, 0.8)) == pytest.approx(expected, rel=1e-9, abs=1e-6)
-
-
 def test_evidence_is_a_martingale_at_the_bound():
     # the mean of the next value is the value, so that no way of stopping gains
     S, n = np.arange(0, 31)[:, None], np.arange(0, 31)
@@ -101,13 +85,6 @@ def test_evidence_is_a_martingale_at_the_bound():
         after = b * np.exp(log_evidence(np.minimum(S, n) + 1, n + 1, b))
         after += (1 - b) * np.exp(log_evidence(np.minimum(S, n), n + 1, b))
         np.testing.assert_allclose(after[inside], e[inside], rtol=1e-9)
-
-
-def test_evidence_grows_with_the_claim():
-    bounds = np.linspace(0, 1, 401)
-    for S, n in [(0, 0), (0, 3), (3, 3), (7, 50), (900, 1000), (5_000, 10**6)]:
-        log_e = log_evidence(S, n, bounds)
-        assert (np.diff(log_e[np.isfinite(log_e)]) > -1e-7).all()
 
 
 # --- sums --------------------------------------------------------------------------------
@@ -120,13 +97,13 @@ def test_evidence_of_a_ratio_is_below_its_infimum(Sa, na, Sb, nb):
     rho = np.linspace(1e-4, 1 - 1e-4, 100_001)
     infimum = (log_evidence(Sa, na, 0.8 * rho) + log_evidence(nb - Sb, nb, 1 - rho)).min()
     claim = ratio([Sa], [na], [Sb], [nb])
-    log_e = claim.against(0.8, 1.0, claim.windows(0))
+    log_e = at(claim, 0.8, 1.0).against(claim.windows(0))
     assert infimum - 0.5 < log_e <= infimum
 
 
 def test_dependent_rates_have_the_geometric_mean():
     apart, together = (difference([60], [300], [210], [700], apart=x) for x in (True, False))
-    log_e = [claim.against(-0.02, 1.0, claim.windows(0)) for claim in (apart, together)]
+    log_e = [at(claim, -0.02, 1.0).against(claim.windows(0)) for claim in (apart, together)]
     assert log_e[1] == pytest.approx(log_e[0] / 2)
 
 
@@ -146,7 +123,7 @@ def test_amounts_that_are_all_equal_have_an_interval():
         claim = constant(*values)
         low, high = claim.interval(0.05, claim.windows(0), 1)
         assert -0.3 < low - (values[0] - values[1]) < 0 < high - (values[0] - values[1]) < 0.3
-        assert claim.seen(0.5, -1.0, 7.0, claim.windows(0), 1.0) == pytest.approx(0.5, abs=0.1)
+        assert at(claim, 0.5, -1.0).seen(7.0, claim.windows(0), 1.0) == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.parametrize("weight", [1e-300, 1e-9, 0.01])
@@ -162,8 +139,8 @@ def test_rows_of_small_weight_are_no_evidence(weight):
 def test_interval_ends_where_evidence_begins(claim):
     low, high = claim.interval(0.05, claim.windows(0), 1)
     assert low < claim.value(claim.windows(0)) < high
-    assert claim.against(high, 1.0, claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
-    assert claim.against(low, -1.0, claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
+    assert at(claim, high, 1.0).against(claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
+    assert at(claim, low, -1.0).against(claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
 
 
 def test_interval_of_a_ratio_that_may_be_negative():
@@ -174,8 +151,8 @@ def test_interval_of_a_ratio_that_may_be_negative():
         claim.value(claim.windows(0)) == pytest.approx(-0.1 / 0.27)
         and low < claim.value(claim.windows(0)) < high
     )
-    assert claim.against(high, 1.0, claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
-    assert claim.against(low, -1.0, claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
+    assert at(claim, high, 1.0).against(claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
+    assert at(claim, low, -1.0).against(claim.windows(0)) == pytest.approx(np.log(40), abs=1e-6)
 
 
 def test_f1_is_a_share():
@@ -244,7 +221,7 @@ def test_the_value_that_would_be_seen_is_where_its_likelihood_ratio_is_needed():
     needed, of_all = 7.0, norm.isf(np.exp(-7.0)) ** 2 / 2
     for bound, sign, rows in ((0.8, 1.0, 1.0), (0.1, -1.0, 0.25)):
         claim = rate([180], [200])
-        value = claim.seen(bound, sign, needed, claim.windows(0), rows)
+        value = at(claim, bound, sign).seen(needed, claim.windows(0), rows)
         n = 200 / rows
         log_ratio = n * (value * np.log(value / bound)
                          + (1 - value) * np.log((1 - value) / (1 - bound)))  # fmt: skip
@@ -252,10 +229,10 @@ def test_the_value_that_would_be_seen_is_where_its_likelihood_ratio_is_needed():
         assert log_ratio == pytest.approx(of_all, rel=0.06)
     gap = difference([60], [300], [210], [700])
     error = np.sqrt(0.201 * 0.799 / 301 + 0.3 * 0.7 / 701)
-    value = gap.seen(-0.2, 1.0, needed, gap.windows(0), 1.0)
+    value = at(gap, -0.2, 1.0).seen(needed, gap.windows(0), 1.0)
     assert value == pytest.approx(-0.2 - np.sqrt(2 * of_all) * error, rel=0.01)
     few = rate([3], [4])
-    assert np.isnan(few.seen(0.5, 1.0, needed, few.windows(0), 1.0))
+    assert np.isnan(at(few, 0.5, 1.0).seen(needed, few.windows(0), 1.0))
 
 
 N_FEW = 14
@@ -266,7 +243,9 @@ def ratios():
     """What speaks against a ratio of at least .8, by the successes of both groups of 14 rows."""
     S = np.arange(N_FEW + 1)
     claims = [[ratio([a], [N_FEW], [b], [N_FEW]) for b in S] for a in S]
-    return np.array([[x.against(0.8, 1.0, x.windows(0), once=True) for x in row] for row in claims])
+    return np.array(
+        [[at(x, 0.8, 1.0).against(x.windows(0), once=True) for x in row] for row in claims]
+    )
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6, 0.9, 0.99])
@@ -301,7 +280,7 @@ def alarm(claim, bound, threshold=ALARM):
     """The first period that raises an alarm, and since when."""
     calendar = Calendar(86400.0)
     start, end, weight = calendar.windows(0, len(claim.terms[0].tally.trials), by_week=False)
-    pair = claim.alarm(bound, 1.0, needed(threshold, weight), start, end)
+    pair = at(claim, bound, 1.0).alarm(needed(threshold, weight), start, end)
     return pair and (pair[1] - 1, pair[0])
 
 
@@ -374,14 +353,14 @@ def test_falls_are_seen(day, late):
 def test_a_gap_of_rare_rates_raises_an_alarm():
     """Of few rows beside many, the normal approximation is a third of the likelihood ratio."""
     gap = difference([12], [300], [1], [3000])
-    log_ratio = gap.against(0.0, -1.0, gap.windows(0), once=True)
+    log_ratio = at(gap, 0.0, -1.0).against(gap.windows(0), once=True)
     # 11.5 of 300 and 1.5 of 3000 against one rate of 13 in 3300
     expected = 11.5 * np.log(11.5 / 300) + 288.5 * np.log(288.5 / 300)
     expected += 1.5 * np.log(1.5 / 3000) + 2998.5 * np.log(2998.5 / 3000)
     expected -= 13 * np.log(13 / 3300) + 3287 * np.log(3287 / 3300)
     assert 0.88 * expected < log_ratio <= expected
     required = -norm.logsf(np.sqrt(2 * np.array([15.0])))
-    assert gap.alarm(0.0, -1.0, required, np.array([0]), np.array([1])) == (0, 1)
+    assert at(gap, 0.0, -1.0).alarm(required, np.array([0]), np.array([1])) == (0, 1)
 
 
 def test_ratio_that_falls_is_seen():
