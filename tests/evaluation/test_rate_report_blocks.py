@@ -281,9 +281,9 @@ def test_parquet_reads_only_what_is_needed(tmp_path, monkeypatch):
         _parquet, "_read_batches", lambda *given: calls.append(given) or read(*given)
     )
     assert_same(tmp_path, GOALS, by="g", weight="w")
-    assert set(calls[0][1]) == {"y", "p", "w", "g", "h", "age", "amount", "deployed"}
+    assert set(calls[0][0].columns) == {"y", "p", "w", "g", "h", "age", "amount", "deployed"}
     assert_same(tmp_path, recall(old))  # a function may read any column
-    assert calls[1][1] == TABLE.columns.tolist()
+    assert calls[1][0].columns == TABLE.columns.tolist()
 
 
 @pytest.mark.thorough
