@@ -39,22 +39,13 @@ def read_objective(objective: Any) -> Rate | AbsoluteRate:
             f"objective={objective!r} is not a rate: pass one such as skbandit.rates.recall(), "
             "with parentheses, or None for error_rate()."
         )
-    if isinstance(objective, Rate):
-        _check_sign(objective)
-    return objective
-
-
-def _check_sign(objective: Rate) -> None:
-    """Refuse shares of decisions with a minus, unless something says whether many are good.
-
-    On their own they are minimized, so -positive_rate() would ask for many positives, where
-    -outcome(...) asks for little of an outcome.
-    """
+    if isinstance(objective, AbsoluteRate) or objective.over_pairs:
+        return objective
+    # shares of decisions are minimized, so -positive_rate() would ask for many positives, where
+    # -outcome(...) asks for little of an outcome: something must say whether many are good
     signed = [(c, atom) for c, atom in objective.terms if c != 0]
-    if objective.over_pairs or not signed:
-        return
-    if any(c > 0 or atom.greater_is_better is not None for c, atom in signed):
-        return
+    if not signed or any(c > 0 or atom.greater_is_better is not None for c, atom in signed):
+        return objective
     share, name = repr(signed[0][1]), signed[0][1].kind.name
     other = "negative_rate" if name == "positive_rate" else "positive_rate"
     raise ValueError(
@@ -374,17 +365,12 @@ def _measurable(
             bound.append(None)
         except UnknownColumnError as error:  # of a group: the rate does not name its column
             raise ValueError(str(error) if label in str(error) else f"{label}: {error}") from error
-    if skipped:
-        warn(_listed(skipped, len(bound)), UndefinedMetricWarning)
-    return bound
-
-
-def _listed(skipped: Sequence[str], n: int) -> str:
-    """One message about all rates without rows."""
     text = " ".join(skipped[:MOST_LISTED])
-    if len(skipped) > MOST_LISTED:
+    if (others := len(skipped) - MOST_LISTED) > 0:
         text += (
-            f" Nor are {len(skipped) - MOST_LISTED} others of {n}: if the groups are values of a "
-            "continuous column, cut it into bands."
+            f" Nor are {others} others of {len(bound)}: if the groups are values of a continuous "
+            "column, cut it into bands."
         )
-    return text
+    if skipped:
+        warn(text, UndefinedMetricWarning)
+    return bound

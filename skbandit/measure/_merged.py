@@ -88,7 +88,13 @@ class MergedRows:
                 )
         parts = _with_one_order(self.values, other.values)
         # of two dtypes, integers could become floats, which merges large ones
-        large = [name for name in self.values if any(_too_large(part[name]) for part in parts)]
+        integers = [
+            (name, part[name])
+            for part in parts
+            for name in part
+            if pd.api.types.is_integer_dtype(part[name].dtype)
+        ]
+        large = [name for name, x in integers if ((x > LARGEST_EXACT) | (x < -LARGEST_EXACT)).any()]
         parts = [part.astype(dict.fromkeys(large, object)) for part in parts]
         with warnings.catch_warnings():  # of columns without values, which some pandas skip
             warnings.simplefilter("ignore", FutureWarning)
@@ -154,24 +160,15 @@ def _with_one_order(*parts: pd.DataFrame) -> list[pd.DataFrame]:
     """Tables whose ordered categories are the same if those of one table contain the other's."""
     orders: dict[Any, pd.CategoricalDtype] = {}
     for name in parts[0]:
-        columns = [part[name] for part in parts]
-        ordered: list[Any] = [column.dtype for column in columns if _is_ordered(column)]
-        if not ordered or not all(_is_ordered(column) or column.isna().all() for column in columns):
+        valued: list[Any] = [part[name].dtype for part in parts if part[name].notna().any()]
+        every: list[Any] = [part[name].dtype for part in parts]
+        ordered = [dtype for dtype in every if getattr(dtype, "ordered", None)]
+        if not ordered or not all(getattr(dtype, "ordered", None) for dtype in valued):
             continue
         fewer, *_, more = sorted((dtype.categories for dtype in ordered * 2), key=len)
         if more[more.isin(fewer)].equals(fewer):
             orders[name] = pd.CategoricalDtype(more, ordered=True)
     return [part.astype(orders) for part in parts]
-
-
-def _is_ordered(column: pd.Series) -> bool:
-    return isinstance(column.dtype, pd.CategoricalDtype) and bool(column.dtype.ordered)
-
-
-def _too_large(column: pd.Series) -> bool:
-    """Return whether a column holds integers that floats would merge."""
-    integers = pd.api.types.is_integer_dtype(column.dtype)
-    return integers and bool((column > LARGEST_EXACT).any() or (column < -LARGEST_EXACT).any())
 
 
 @dataclass(frozen=True)

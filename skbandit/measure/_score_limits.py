@@ -216,11 +216,17 @@ class ScoreLimits:
         )
         if z == 0 and all(trials.all() for _, trials in counted):
             return MeasuredShares(value)
-        distances = [
-            self._to_limits(share, *of_share, rate, z)
-            for share, of_share, rate in zip(self.shares, counted, value, strict=True)
-        ]
-        below, above = (np.stack(parts) for parts in zip(*distances, strict=True))
+        below, above = np.zeros((2, *value.shape))  # distances to both limits, by atom
+        for a, (share, (q, trials), rate) in enumerate(
+            zip(self.shares, counted, value, strict=True)
+        ):
+            low = high = rate
+            if z > 0:
+                low = share.kind.of_share(self._lower(q, trials, z))
+                high = share.kind.of_share(1.0 - self._lower(1.0 - q, trials, z))
+            low = np.where(trials == 0, float(share.kind.of_share(0.0)), low)
+            high = np.where(trials == 0, float(share.kind.of_share(1.0)), high)
+            below[a], above[a] = np.maximum(rate - low, 0.0), np.maximum(high - rate, 0.0)
         correlations = np.zeros((len(self.pairs), sums.shape[1]))
         paired = {a for pair in self.pairs for a in (pair.first, pair.second)}
         squares = {a: _squares(self.shares[a], sums, counted[a][0]) for a in paired}
@@ -236,8 +242,24 @@ class ScoreLimits:
     def slack_of(self, measured: MeasuredShares) -> np.ndarray:
         """`slack` at predictions that were measured."""
         slack = -(self.offset[:, None] + self.coefficients @ measured.value)
-        if measured.below is not None:
-            distances = _distances(self.coefficients, measured, self.pairs)
+        if (below := measured.below) is not None:
+            # how far upper limits of sums of rates lie above their estimates, by MOVER
+            above, correlations = measured.above, measured.correlations
+            assert above is not None and correlations is not None
+
+            def moved(a: int, rows: np.ndarray) -> np.ndarray:
+                c = self.coefficients[rows, a, None]
+                return c * np.where(c > 0, above[a], below[a])
+
+            square = np.zeros_like(slack)
+            for a, column in enumerate(self.coefficients.T):  # most sums have few of the rates
+                rows = np.flatnonzero(column)
+                square[rows] += moved(a, rows) ** 2
+            for pair, r in zip(self.pairs, correlations, strict=True):
+                first, second = pair.first, pair.second
+                rows = np.flatnonzero(self.coefficients[:, first] * self.coefficients[:, second])
+                square[rows] += 2.0 * r * moved(first, rows) * moved(second, rows)
+            distances = np.sqrt(np.maximum(square, 0.0))
             slack -= distances if self.widening is None else self.widening[:, None] * distances
         divisors = self.divisor @ measured.value + self.divisor_offset[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -264,20 +286,6 @@ class ScoreLimits:
         together = log_ndtr(self.widening[:, None] * quantiles).sum(axis=0)
         return -np.expm1(np.minimum(together, log_ndtr(quantiles).min(axis=0, initial=0.0)))
 
-    def _to_limits(
-        self, share: _Share, q: np.ndarray, trials: np.ndarray, rate: np.ndarray, z: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Distances from the rate of one atom to both its limits; each of shape (C,)."""
-        of_share = share.kind.of_share
-        low = high = rate
-        if z > 0:
-            low = of_share(self._lower(q, trials, z))
-            high = of_share(1.0 - self._lower(1.0 - q, trials, z))
-        none = trials == 0
-        ends = float(of_share(0.0)), float(of_share(1.0))
-        low, high = np.where(none, ends[0], low), np.where(none, ends[1], high)
-        return np.maximum(rate - low, 0.0), np.maximum(high - rate, 0.0)
-
     def _lower(self, q: np.ndarray, trials: np.ndarray, z: float) -> np.ndarray:
         """Lower limit of a share."""
         low = wilson_score(q, trials, z)
@@ -293,28 +301,6 @@ def reached_quantiles(at_rates: np.ndarray, at_limits: np.ndarray, z: float) -> 
         quantile = z * at_rates / (at_rates - at_limits)
     exact = np.where(at_rates >= -RATE_TOL, np.inf, -np.inf)  # without width
     return np.where(np.isfinite(quantile), quantile, exact)
-
-
-def _distances(
-    coefficients: np.ndarray, measured: MeasuredShares, pairs: Sequence[_Pair]
-) -> np.ndarray:
-    """How far upper limits of K sums of rates lie above their estimates, by MOVER; (K, C)."""
-    assert measured.below is not None and measured.above is not None
-    assert measured.correlations is not None
-    below, above = measured.below, measured.above
-
-    def moved(a: int, rows: np.ndarray) -> np.ndarray:
-        c = coefficients[rows, a, None]
-        return c * np.where(c > 0, above[a], below[a])
-
-    square = np.zeros((len(coefficients), below.shape[1]))
-    for a, column in enumerate(coefficients.T):  # most sums have few of the rates
-        rows = np.flatnonzero(column)
-        square[rows] += moved(a, rows) ** 2
-    for pair, r in zip(pairs, measured.correlations, strict=True):
-        rows = np.flatnonzero(coefficients[:, pair.first] * coefficients[:, pair.second])
-        square[rows] += 2.0 * r * moved(pair.first, rows) * moved(pair.second, rows)
-    return np.sqrt(np.maximum(square, 0.0))
 
 
 def _share_of(share: _Share, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -498,14 +484,21 @@ def _limits_of(
     table, shares, kept = _Sums(data.n_indicators), [], dict[int, Trials]()
     for a, atom in enumerate(numbered):
         trials = trials_of(atom, data) if at is None else at[atom.key]
-        shares.append(_share_in(table, atom, trials, data))
+        size, squared = trials.weight, trials.weight**2 / data.effective(atom, atom, trials.rows)
+        won, square = trials.success * trials.size, trials.size**2
+        parts = (size, won), (size, trials.size), (squared, trials.success * square)
+        sums = [
+            table.add(trials.rows, weight, trials.code, by_code)
+            for weight, by_code in (*parts, (squared, square))
+        ]
+        shares.append(_Share(atom.kind, *sums))
         if a in paired:
             kept[a] = trials
     add = _sums_of_both if at is None or data.dependent is None else _sums_by_group
     pairs = []
     for a, b in together:
-        sums = add(table, (kept[a], kept[b]), (numbered[a], numbered[b]), data)
-        pairs += [] if sums is None else [_Pair(a, b, sums)]
+        of_both = add(table, (kept[a], kept[b]), (numbered[a], numbered[b]), data)
+        pairs += [] if of_both is None else [_Pair(a, b, of_both)]
     coefficients, divisor = np.zeros((2, len(rates), len(place)))
     offset, divisor_offset = np.zeros(len(rates)), np.ones(len(rates))
     for k, rate in enumerate(rates):
@@ -533,15 +526,6 @@ def cluster_factors(goals: BoundConstraints, data: Data, decided: np.ndarray) ->
 
 def _cluster_factors(effects: Sequence[Dependence], tail: float = USUAL_TAIL) -> np.ndarray:
     return np.array([min(effect.cluster_factor(tail), MOST_WIDENING) for effect in effects])
-
-
-def _share_in(table: _Sums, atom: Atom, trials: Trials, data: Data) -> _Share:
-    """Return the sums of an atom's trials, added to a table."""
-    size, squared = trials.weight, trials.weight**2 / data.effective(atom, atom, trials.rows)
-    won, square = trials.success * trials.size, trials.size**2
-    parts = (size, won), (size, trials.size), (squared, trials.success * square), (squared, square)
-    numbers = [table.add(trials.rows, weight, trials.code, by_code) for weight, by_code in parts]
-    return _Share(atom.kind, *numbers)
 
 
 def _sums_of_both(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, update_wrapper
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.rates._columns import read_by
-from skbandit.rates._expression import Constraint, Rate, atom_rate, call_rate
+from skbandit.rates._expression import Constraint, Rate, Summary, atom_rate, call_rate
 from skbandit.rates._kinds import (
     CONFUSIONS,
     COST_BY_LABEL,
@@ -559,8 +560,7 @@ def each(
     >>> each(recall, by="country") >= recall() - 0.05
     each(recall, by='country') >= recall() - 0.05
     """
-    first, _, text = _form("each", rate, by, of)
-    return call_rate(first, text)
+    return _form("each", rate, by, of)
 
 
 def worst(
@@ -599,8 +599,7 @@ def worst(
     >>> worst(error_rate, by="region").value([0, 1, 0, 1], [0, 1, 1, 1], attributes=region)
     0.5
     """
-    first, _, text = _form("worst", rate, by, of)
-    return call_rate(first, text)
+    return _form("worst", rate, by, of)
 
 
 def mean(
@@ -633,8 +632,7 @@ def mean(
     >>> float(round(mean(f1, of="classes").value(list("aabbcc"), list("aabbca")), 3))
     0.822
     """
-    first, _, text = _form("mean", rate, by, of)
-    return call_rate(first, text, "mean")
+    return _form("mean", rate, by, of, "mean")
 
 
 def ratio(
@@ -668,8 +666,7 @@ def ratio(
     >>> ratio(positive_rate, by="sex") >= 0.8
     ratio(positive_rate, by='sex') >= 0.8
     """
-    first, second, text = _form("ratio", rate, by, of)
-    return call_rate(first / second, text, "min")
+    return _form("ratio", rate, by, of, "min", operator.truediv)
 
 
 def difference(
@@ -704,8 +701,7 @@ def difference(
     >>> difference(recall, by="sex").value([1, 1, 1], [1, 1, 0], {"sex": ["F", "M", "M"]})
     0.5
     """
-    first, second, text = _form("difference", rate, by, of)
-    return call_rate(first - second, text, "max")
+    return _form("difference", rate, by, of, "max", operator.sub)
 
 
 def _rate_of_form(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
@@ -725,8 +721,15 @@ def _rate_of_form(rate: Rate | Callable[[], Rate]) -> tuple[Rate, str]:
     return made, name if repr(made) == f"{name}()" else repr(made)
 
 
-def _form(name: str, rate: Any, by: Any, of: Any) -> tuple[Rate, Rate, str]:
-    """Rates of the first and of the second group or, without groups, class; and the call's text."""
+def _form(
+    name: str,
+    rate: Any,
+    by: Any,
+    of: Any,
+    summary: Summary | None = None,
+    of_pair: Callable[[Rate, Rate], Rate] = lambda first, second: first,
+) -> Rate:
+    """Return what is made of the rates of the first and second group or, without groups, class."""
     made, shown = _rate_of_form(rate)
     if by is None and of is None:
         raise TypeError(f"{name}({shown}): pass by= (groups), of= (classes) or both.")
@@ -748,8 +751,8 @@ def _form(name: str, rate: Any, by: Any, of: Any) -> tuple[Rate, Rate, str]:
             atom = replace(atom, of=ClassSlot(among, 0 if columns else index))
         return atom
 
-    first, second = (made.map_atoms(partial(in_slot, index)) for index in (0, 1))
-    return first, second, f"{name}({', '.join(arguments)})"
+    pair = of_pair(*(made.map_atoms(partial(in_slot, index)) for index in (0, 1)))
+    return call_rate(pair, f"{name}({', '.join(arguments)})", summary)
 
 
 def _among(of: Any, name: str, made: Rate, shown: str) -> str | tuple[Any, ...]:

@@ -610,15 +610,11 @@ def _check_one_group_column(left: Rate, right: Rate, text: str) -> None:
 def compare(lhs: Rate, sense: Sense, rhs: Rate, *, absolute: bool = False) -> Constraint:
     """Create a constraint from two expressions, or explain why that is impossible."""
     made = Constraint(lhs, sense, rhs, absolute)
-    if lhs.is_number and rhs.is_number:
-        raise TypeError(f"{made.text} compares two numbers: one side must be a rate.")
     if rhs.fractional or (lhs.fractional and not rhs.is_number):
-        if not lhs.is_number:
-            raise ValueError(
-                f"{made.text} bounds a ratio by a rate: precision, F1 and ratios of rates can "
-                "only be bounded by a number."
-            )
-        return compare(rhs, ">=" if sense == "<=" else "<=", lhs)
+        raise ValueError(
+            f"{made.text} bounds a ratio by a rate: precision, F1 and ratios of rates can only be "
+            "bounded by a number."
+        )
     summary = made.rate.summary
     if made.rate.over_pairs and (summary == "max") != (sense == "<="):
         side = "above, with <=" if summary == "max" else "below, with >="

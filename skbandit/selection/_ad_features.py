@@ -80,17 +80,6 @@ class AdFeatures:
                 "pandas.get_dummies(ad_features)."
             ) from error
 
-    def check_same_columns(self, other: AdFeatures) -> None:
-        """Raise unless `other` has the columns of this table; an array has no names."""
-        tables = self.table, other.table
-        before, now = (list(getattr(t, "columns", range(np.shape(t)[1]))) for t in tables)
-        named = all(hasattr(table, "columns") for table in tables)
-        if len(before) != len(now) or (named and before != now):
-            raise ValueError(
-                f"ad_features has the {len(now)} columns {first_few(now)}, unlike the "
-                f"{len(before)} of fit, {first_few(before)}: pass the same, in the same order."
-            )
-
 
 def read_ad_features(ad_features: Any) -> AdFeatures:
     """Read a DataFrame, an array whose rows are the ads 0, 1, ..., or a tuple of one of these."""

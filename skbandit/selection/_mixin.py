@@ -12,10 +12,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbandit.logs import align_rows, read_mask, warn_if_rewards, warn_of_shared_columns
-from skbandit.selection._ad_features import AdFeatures, read_ad_features
+from skbandit.selection._ad_features import read_ad_features
 from skbandit.selection._costs import (
     CostMatrix,
     check_enough_available,
@@ -32,6 +33,7 @@ from skbandit.utils._sklearn_compat import count_rows, rows_of
 from skbandit.utils._validation import (
     check_row_weights,
     explained_entries,
+    first_few,
     warn,
     warn_if_reordered,
     without_unit,
@@ -53,7 +55,7 @@ class SetSelectorMixin:
     """Chooses `n_select` of the ads `ads_` per row.
 
     Subclasses have parameters `n_select` and `unknown_ads`, set `ads_` in `fit`, and define
-    `_rank` and `_read_X`. Those whose sets cannot hold all ads also define `_largest_set`, and
+    `_rank`. Those whose sets cannot hold all ads also define `_largest_set`, and
     those that take ad features `_described` and `_describe`.
     """
 
@@ -83,12 +85,10 @@ class SetSelectorMixin:
         """Positions in `ads_`, best first; -1 where a row has too few allowed ads."""
         raise NotImplementedError
 
-    def _describe(self, features: AdFeatures) -> None:
-        """Choose from the described ads from now on."""
-
     def _read_X(self, X: Any, reset: bool) -> Any:
-        """Rows in the form that the model takes."""
-        raise NotImplementedError
+        """Rows in the form that the model takes: any, unless it needs numbers."""
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return indexable(X)[0]
 
     def _read_numbers(self, X: Any, reset: bool, finite: bool = True) -> Any:
         """Rows as an array or csr matrix of floats, finite or not."""
@@ -148,8 +148,15 @@ class SetSelectorMixin:
                 "selector knows ads by label only."
             )
         features = read_ad_features(ad_features)
-        described.check_same_columns(features)
-        other = copy.copy(self)
+        tables = described.table, features.table
+        before, now = (list(getattr(t, "columns", range(np.shape(t)[1]))) for t in tables)
+        named = all(hasattr(table, "columns") for table in tables)
+        if len(before) != len(now) or (named and before != now):
+            raise ValueError(
+                f"ad_features has the {len(now)} columns {first_few(now)}, unlike the "
+                f"{len(before)} of fit, {first_few(before)}: pass the same, in the same order."
+            )
+        other: Any = copy.copy(self)
         other.ads_ = features.ads
         other._describe(features)
         return other

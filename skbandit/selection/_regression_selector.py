@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.linear_model import Ridge
-from sklearn.utils import check_array, get_tags, indexable
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_array, get_tags
 
 from skbandit.selection._ad_features import AdFeatures, fit_bilinear, fit_pairs, read_ad_features
 from skbandit.selection._cost_models import MultiOutputModel, constant, learn_costs, ridge_of
@@ -287,8 +286,7 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             return X
         if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
             check_array(X)  # raises for a single row; 1-D texts have no features
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        return indexable(X)[0]
+        return super()._read_X(X, reset)
 
     @property
     def alpha_(self) -> float:
@@ -420,7 +418,3 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
             draft.mean_costs_ = np.array(means)
             draft._model = MultiOutputModel(constant(draft.mean_costs_))
         return self
-
-    def _read_X(self, X: Any, reset: bool) -> Any:
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        return indexable(X)[0]

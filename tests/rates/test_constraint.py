@@ -20,7 +20,6 @@ from skbandit.rates import (
     ratio,
     recall,
 )
-from skbandit.rates._expression import as_rate, compare
 from tests.worlds import refuses
 
 rng = np.random.default_rng(0)
@@ -210,21 +209,3 @@ def test_lists_flatten():
 )
 def test_lists_of_other_objects_are_refused(found, message):
     refuses(message, flatten_constraints, found, error=TypeError)
-
-
-@pytest.mark.parametrize(
-    ("written", "same"),
-    [
-        (lambda: compare(as_rate(0.8, ""), "<=", women / men), lambda: women / men >= 0.8),
-        (lambda: compare(as_rate(0.5, ""), ">=", precision()), lambda: precision() <= 0.5),
-    ],
-)
-def test_a_number_on_the_left_of_a_ratio_turns_the_sense(written, same):
-    """Python never calls it so for a plain number; rates built from numbers alone do."""
-    made, expected = written(), same()
-    assert (made.sense, made.bound, made.text) == (expected.sense, expected.bound, expected.text)
-    bound, reference = (bind_constraints([one], DATA) for one in (made, expected))
-    np.testing.assert_array_equal(bound.sign, reference.sign)
-    np.testing.assert_array_equal(
-        bound.slack(bound.values(PI)), reference.slack(reference.values(PI))
-    )
