@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -198,11 +198,8 @@ def check_ancestor(base: Any, worker: Any, name: str) -> None:
 # is scaled to that.
 
 
-class Gaussians(NamedTuple):
-    """Natural parameters of Gaussians, of any leading shape."""
-
-    precision: np.ndarray  # (..., d), or (..., d, d) if full
-    natural: np.ndarray  # (..., d)
+Gaussians = tuple[np.ndarray, np.ndarray]
+"""Natural parameters of Gaussians, of any leading shape: Λ, (..., d), or (..., d, d) if full; η."""
 
 
 def combine(
@@ -234,18 +231,18 @@ def combine(
     started, zero = _gaussians(base), _gaussians(prior)
     full, total = base[1].ndim > base[0].ndim, np.sum(n, axis=0)
     kept = forgetting**total
-    precision = _times(kept, started.precision - zero.precision)
-    natural = _times(kept, started.natural - zero.natural)
+    told = [a - b for a, b in zip(started, zero, strict=True)]  # by data before
+    precision, natural = (_times(kept, part) for part in told)
     at_base = _log_integral(started, base[0])
     gained, lost = np.zeros_like(at_base), []
     for moments, events in zip(workers, n, strict=True):
         ended, before = _gaussians(moments), forgetting**events
-        gain = ended.precision - zero.precision
-        gain = gain - _times(before, started.precision - zero.precision)
-        tilt = ended.natural - zero.natural
-        tilt = tilt - _times(before, started.natural - zero.natural)
+        gain, tilt = (
+            end - prior_part - _times(before, part)
+            for end, prior_part, part in zip(ended, zero, told, strict=True)
+        )
         precisions, gains = (
-            np.diagonal(of, axis1=-2, axis2=-1) if full else of for of in (started.precision, gain)
+            np.diagonal(of, axis1=-2, axis2=-1) if full else of for of in (started[0], gain)
         )
         less = (gains < -LARGEST_LOSS * precisions) & (np.asarray(forgetting) == 1.0)[..., None]
         lost.append(less.any(axis=tuple(range(1, precisions.ndim))))
@@ -253,7 +250,7 @@ def combine(
         precision = precision + _times(share, _positive(gain, full))
         natural = natural + _times(share, tilt)
         gained = gained + _log_integral(ended, moments[0]) - at_base
-    summed = Gaussians(zero.precision + precision, zero.natural + natural)
+    summed = zero[0] + precision, zero[1] + natural
     result = _moments(summed, full)
     quadratic, log_determinant = _log_integral(summed, result[0]) - at_base - gained
     return result, quadratic, log_determinant, np.array(lost)
@@ -262,10 +259,10 @@ def combine(
 def _gaussians(moments: Moments) -> Gaussians:
     mean, cov_factor = moments
     if cov_factor.ndim == mean.ndim:
-        return Gaussians(1.0 / cov_factor, mean / cov_factor)
+        return 1.0 / cov_factor, mean / cov_factor
     inverse = np.linalg.inv(cov_factor)
     precision = np.swapaxes(inverse, -1, -2) @ inverse
-    return Gaussians(precision, (precision @ mean[..., None])[..., 0])
+    return precision, (precision @ mean[..., None])[..., 0]
 
 
 def _moments(summed: Gaussians, full: bool) -> Moments:

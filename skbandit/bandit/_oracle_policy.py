@@ -227,13 +227,14 @@ class OraclePolicy(SequentialPolicy):
         self._n_updates, self._totals = self._n_updates[kept], self._totals[kept]
         self._n_fitted = self._n_fitted[kept]
 
+    @property
+    def _resamples(self) -> bool:
+        """Whether models are fitted to resampled events."""
+        return EXPLORATIONS[self.exploration] == "replicates"
+
     def _replicates(self) -> int:
         """Return number of models per arm."""
-        return int(self.n_replicates) if self._resamples() else 1
-
-    def _resamples(self) -> bool:
-        """Return whether models are fitted to resampled events."""
-        return EXPLORATIONS[self.exploration] == "replicates"
+        return int(self.n_replicates) if self._resamples else 1
 
     def _start(self) -> None:
         if is_classifier(self.estimator) and not hasattr(self.estimator, "predict_proba"):
@@ -268,7 +269,7 @@ class OraclePolicy(SequentialPolicy):
         self._alphas(len(events))  # raise errors now, not in the next choice
         arm = self._number(events.arms)
         copies = np.ones((len(events), 1), dtype=np.int8)  # of each event in each replicate
-        if self._resamples():  # the online Poisson bootstrap
+        if self._resamples:  # the online Poisson bootstrap
             draws = [
                 np.random.default_rng([self._model_seed, number]).poisson(1.0, self._replicates())
                 for number in range(self._n_events, self._n_events + len(events))
@@ -277,7 +278,12 @@ class OraclePolicy(SequentialPolicy):
         self._n_events += len(events)
         low, high = self._range
         self._range = (min(low, events.reward.min()), max(high, events.reward.max()))
-        self._moments = joined_moments(self._moments, events.reward, events.weight)
+        n, mean, squares = self._moments
+        total = float(events.weight.sum())
+        of_new = float(events.weight @ events.reward) / total
+        away, within = of_new - mean, float(events.weight @ (events.reward - of_new) ** 2)
+        squares = squares + within + away * away * n * total / (n + total)
+        self._moments = n + total, mean + away * total / (n + total), squares
         self._n_updates = self._n_updates + np.bincount(arm, minlength=len(self._codes))
         self._totals = self._totals.copy()
         weight = copies * events.weight[:, None]
@@ -403,15 +409,17 @@ class OraclePolicy(SequentialPolicy):
                     fitted = float(total / weight)
                 rewards[b, rows, k] = center[b]
                 if fitted is not None:
+                    # else an arm with a few bad events would be given up, and good ones trusted
                     of_rows = predicted_rewards(fitted, X[rows], labels[k])
-                    rewards[b, rows, k] = shrunk(of_rows, weight, center[b], self.prior_events)
+                    total = weight * of_rows + self.prior_events * center[b]
+                    rewards[b, rows, k] = total / (weight + self.prior_events)
         return rewards
 
     def _prior_rewards(self, label: Any) -> np.ndarray:
         """Return the reward expected of an arm before its first event, in each replicate."""
         if not self._n_events:
             return np.zeros(self._replicates())
-        if self._resamples():
+        if self._resamples:
             words = [self._model_seed, arm_key(label) % 2**64]
             low, high = self._range
             return low + (high - low) * np.random.default_rng(words).random(self._replicates())
@@ -495,29 +503,3 @@ def predicted_rewards(replicate: Any, X: np.ndarray, label: Any) -> np.ndarray:
 def _contexts_or_constant(X: np.ndarray) -> np.ndarray:
     """Return contexts, or a constant column for estimators if there are none."""
     return X if X.shape[1] else np.ones((len(X), 1))
-
-
-def joined_moments(
-    moments: tuple[float, float, float], reward: np.ndarray, weight: np.ndarray
-) -> tuple[float, float, float]:
-    """Return weight, mean and sum of squared deviations of further rewards, too."""
-    n, mean, squares = moments
-    total = float(weight.sum())
-    of_new = float(weight @ reward) / total
-    away = of_new - mean
-    within = float(weight @ (reward - of_new) ** 2)
-    return (
-        n + total,
-        mean + away * total / (n + total),
-        squares + within + away * away * n * total / (n + total),
-    )
-
-
-def shrunk(
-    predicted: np.ndarray, weight: float, center: float | np.ndarray, prior_events: float
-) -> np.ndarray:
-    """Predictions of a model fitted to `weight` events, averaged with `prior_events` of `center`.
-
-    Without it an arm with a few bad events would be given up, and one with a few good ones trusted.
-    """
-    return (weight * predicted + prior_events * center) / (weight + prior_events)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbandit.bandit import _kernels as kernels
-from skbandit.bandit._events import EncodedLog
+from skbandit.bandit._events import EncodedLog, Events
 from skbandit.bandit._kernels import Course, Model, Schedule
 from skbandit.bandit._posterior import begin, change_units, restart, settle
 from skbandit.bandit._state import N_EVENTS, ChoiceRule, Posterior, Prior
@@ -35,6 +35,15 @@ DENSE_ENTRIES = 2**20
 _NONZEROS = 256
 
 
+class Learner(NamedTuple):
+    """A model, and how it learns."""
+
+    posterior: Any
+    rule: ChoiceRule
+    prior: Any = None  # only for learning
+    alphas: Any = None  # of choices within a replay
+
+
 class Asked(NamedTuple):
     """Contexts on which arms are scored or chosen, and the model that does so."""
 
@@ -50,7 +59,7 @@ class Asked(NamedTuple):
         if self.X.shape[0] == 1 and not issparse(self.X):  # in service, splitting takes long
             yield slice(0, 1), self
             return
-        for rows, x, weights in _parts(self.X, self.posterior, self.rule):
+        for rows, x, weights in _parts(self.X, Learner(self.posterior, self.rule)):
             sets, t = self.sets.take(rows), self.t + rows.start if self.t >= 0 else -1
             yield (
                 rows,
@@ -116,24 +125,18 @@ def _probabilities(asked: Asked) -> Iterator[tuple[slice, np.ndarray, np.ndarray
         yield rows, chosen, out
 
 
-def learn_rows(
-    X: Any,
-    action: np.ndarray,
-    reward: np.ndarray,
-    weight: np.ndarray,
-    posterior: Any,
-    prior: Any,
-    rule: ChoiceRule,
-) -> None:
-    """Learn events in order, ignoring those of weight 0."""
+def learn_rows(events: Events, learner: Learner) -> None:
+    """Learn events in order, whose arms are numbers, ignoring those of weight 0."""
+    posterior, rule, prior, _ = learner
+    action, weight = events.arms, events.weight
     counted = np.flatnonzero(weight > 0)
     arms, first = np.unique(action[counted], return_index=True)
     new = np.sort(counted[first[posterior.n_updates[arms] == 0]])  # rows of arms' first events
-    for rows, x, weights in _parts(X, posterior, rule, prior, new):
-        events = x, action[rows], reward[rows], weight[rows]
+    for rows, x, weights in _parts(events.X, learner, new):
+        of_part = x, action[rows], events.reward[rows], weight[rows]
         if weights is None:
             model = Model(posterior, rule, posterior.workspace())
-            kernels.learn_rows(*events, posterior.mean, model, prior)
+            kernels.learn_rows(*of_part, posterior.mean, model, prior)
             continue
         arms, features = np.unique(action[rows]), of_features(weights, posterior)
         squares = posterior.seen_squares[features] + weight[rows] @ x[:, : len(features)] ** 2
@@ -150,7 +153,7 @@ def learn_rows(
         part.mean[:, arms], part.cov_factor[:, arms] = posterior.mean[at], posterior.cov_factor[at]
         as_begun = prior._replace(averages=False, renews=False)
         n_restarts = posterior.restarts[N_RESTARTS]
-        kernels.learn_rows(*events, part.mean, Model(part, rule, part.workspace()), as_begun)
+        kernels.learn_rows(*of_part, part.mean, Model(part, rule, part.workspace()), as_begun)
         if posterior.restarts[N_RESTARTS] > n_restarts:  # of all weights, not only these
             restart(posterior, np.ones(len(posterior.n_updates), dtype=bool), prior)
         posterior.mean[at], posterior.cov_factor[at] = part.mean[:, arms], part.cov_factor[:, arms]
@@ -167,12 +170,7 @@ def _settle(posterior: Any, prior: Any) -> None:
 
 
 def replay_rows(
-    request: ReplayRequest,
-    log: EncodedLog,
-    alphas: np.ndarray,
-    posterior: Any,
-    prior: Any,
-    rule: ChoiceRule,
+    request: ReplayRequest, log: EncodedLog, learner: Learner
 ) -> tuple[np.ndarray, int]:
     """Replay a log, changing the posterior in place; see `kernels.replay_rows`.
 
@@ -181,6 +179,7 @@ def replay_rows(
     tuple
         Positions in the rows of the request of accepted events, and the number of rows consumed.
     """
+    posterior, rule, prior, alphas = learner
     n_events, n_delayed = len(request.rows), log.X.shape[0] - len(request.log)
     greedy = request.deployment | (request.rule == "predict")
     schedule = Schedule(request.rows, request.keep, greedy, request.deployment)
@@ -224,18 +223,22 @@ def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
     return log._replace(X=log.X[rows].toarray(), place=place)
 
 
-def replay_log(
-    request: ReplayRequest, log: EncodedLog, alphas: np.ndarray, posterior: Any, prior: Any,
-    rule: ChoiceRule,
-) -> tuple[np.ndarray, int]:  # fmt: skip
-    """Replay a log as `replay_rows` does, with the features of sparse contexts that are present."""
-    X, weights = compact(log.X, posterior, prior, rule)
-    if weights is None:
-        return replay_rows(request, log, alphas, posterior, prior, rule)
+def replay_log(request: ReplayRequest, log: EncodedLog, learner: Learner) -> tuple[np.ndarray, int]:
+    """Replay a log as `replay_rows` does, with the features of sparse contexts that are present.
+
+    The weights of others, which were not learned before either, cannot change.
+    """
+    (posterior, rule, prior, _), X = learner, log.X
+    if not issparse(X) or every_weight_counts(posterior) or every_weight_changes(prior):
+        return replay_rows(request, log, learner)
+    features = np.union1d(X.indices, np.flatnonzero(posterior.seen_squares))
+    constant = [X.shape[1]] if rule.intercept else []
+    weights = np.concatenate([features, constant]).astype(np.int64)
     part = gathered(posterior, weights)
     variance = np.ascontiguousarray(prior.variance[:, weights])  # else compiled again
     prior = prior._replace(mean=prior.mean[weights], variance=variance)
-    result = replay_rows(request, log._replace(X=X), alphas, part, prior, rule)
+    of_part = learner._replace(posterior=part, prior=prior)
+    result = replay_rows(request, log._replace(X=X[:, features]), of_part)
     for name in ("mean", "cov_factor", "start"):
         getattr(posterior, name)[:, :, weights] = getattr(part, name)
     features = of_features(weights, posterior)
@@ -243,36 +246,15 @@ def replay_log(
     return result
 
 
-def compact(
-    X: Any, posterior: Posterior, prior: Prior, rule: ChoiceRule
-) -> tuple[Any, np.ndarray | None]:
-    """Sparse contexts without features whose weights cannot change, and indices of their weights.
-
-    These features occur neither in the contexts nor, if units are renewed, in those learned before.
-    None stands for all weights.
-    """
-    if not issparse(X) or every_weight_counts(posterior) or every_weight_changes(prior):
-        return X, None
-    n_features = X.shape[1]
-    features = np.union1d(X.indices, np.flatnonzero(posterior.seen_squares))
-    constant = [n_features] if rule.intercept else []
-    weights = np.concatenate([features, constant]).astype(np.int64)
-    return X[:, features], weights
-
-
 def _parts(
-    X: Any,
-    posterior: Any,
-    rule: ChoiceRule,
-    prior: Any = None,
-    new: Any = (),
+    X: Any, learner: Learner, new: Any = ()
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray | None]]:
     """Split rows into dense parts, with the indices of the columns' weights, or None for all.
 
     With a prior, it is for learning. Then a sparse part begins with each row in `new`, in which an
     arm begins with all its weights.
     """
-    n_rows, n_features = X.shape
+    (n_rows, n_features), (posterior, rule, prior, _) = X.shape, learner
     if not issparse(X):
         for rows in slices(n_rows):
             yield rows, X[rows], None

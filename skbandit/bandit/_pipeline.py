@@ -89,13 +89,14 @@ def _of_rows(name: str) -> Any:
     """Return a method of pipelines that is the last step's, of rows behind the transformers."""
 
     def method(self: PolicyPipeline, X: Any, *args: Any, **params: Any) -> Any:
+        self._validate_steps()
         if "available" in params:
             params["available"] = align_rows(params["available"], X)
         y = args[0] if args else params.get("y")
         others = {other: params.get(other) for other in ("sample_weight", "attributes")}
         warn_if_reordered({"X": X, "y": y, **others})
-        last = self.steps[-1][1]
-        result = getattr(last, name)(self._transformed(X), *args, **params)
+        last, before = self.steps[-1][1], self[:-1] if len(self.steps) > 1 else None
+        result = getattr(last, name)(transformed(before, X), *args, **params)
         of_rows = isinstance(result, pd.DataFrame) and name != "constraint_report"
         if of_rows and isinstance(X, pd.DataFrame):
             return result.set_axis(X.index)
@@ -375,11 +376,6 @@ class PolicyPipeline(Pipeline):
     advance = _of_last_step("advance")
     drop_arms = _of_last_step("drop_arms")
     describe_arms = _of_last_step("describe_arms")
-
-    def _transformed(self, X: Any) -> Any:
-        """Return contexts as the policy takes them."""
-        self._validate_steps()
-        return transformed(self[:-1] if len(self.steps) > 1 else None, X)
 
 
 def make_policy_pipeline(

@@ -228,17 +228,20 @@ def learn_row(
         n_events = posterior.counters[_state.N_EVENTS] - posterior.restarts[RESTARTED_AT]
         if have_changed(k, r - expected, least, n_events, posterior.check, posterior.restarts):
             start_anew(posterior, prior)
-    _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
+    _adapt(posterior, prior, prior.adaptive_mean, workspace)
     seen = posterior.seen_mean, posterior.seen_squares, posterior.seen_weight
     _units.count_row(X, row, weight, *seen)
     if prior.renews and _units.is_due(posterior):
         change_units(posterior, prior, prior.adaptive_mean, workspace)
-    elif posterior.counters[_state.N_EVENTS] > FIRST_RENEWAL and _units.renew_late(
-        X, row, posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
-        posterior.seen_weight[0], 1.0, workspace[0], workspace[1],
-    ):  # fmt: skip
-        _carry_all_over(posterior, prior, workspace)
-        _adapt(cov_factor, posterior, prior, prior.adaptive_mean, workspace)
+    elif posterior.counters[_state.N_EVENTS] > FIRST_RENEWAL and _units.any_has_grown(
+        posterior.rate, posterior.seen_squares, posterior.seen_weight[0], 1.0
+    ):
+        if _units.renew_late(
+            X, row, posterior.center, posterior.rate, posterior.seen_mean, posterior.seen_squares,
+            posterior.seen_weight[0], 1.0, workspace[0], workspace[1],
+        ):  # fmt: skip
+            _carry_all_over(posterior, prior, workspace)
+            _adapt(posterior, prior, prior.adaptive_mean, workspace)
 
 
 @called_exactly
@@ -328,21 +331,18 @@ def _forget(
 
 @called_exactly
 def _adapt(
-    cov_factor: np.ndarray,
-    posterior: Posterior,
-    prior: Prior,
-    adaptive_mean: bool | None,
-    workspace: np.ndarray,
+    posterior: Posterior, prior: Prior, adaptive_mean: bool | None, workspace: np.ndarray
 ) -> None:
     """Adapt arms without events to the others, if the prior is adaptive."""
     if adaptive_mean is not None:
         n = posterior.counters[_state.N_LEARNED_ARMS]
-        if n < cov_factor.shape[1]:
+        if n < posterior.mean.shape[1]:
             learned = posterior.learned[:n]
             for e in range(len(posterior.share)):
                 renew_prior(
-                    posterior.mean, cov_factor, e, posterior.n_updates, learned, prior, workspace
-                )
+                    posterior.mean, posterior.cov_factor, e, posterior.n_updates, learned, prior,
+                    workspace,
+                )  # fmt: skip
 
 
 @compiled_exactly
@@ -357,7 +357,7 @@ def change_units(
         posterior.seen_weight[0], 1.0, workspace[0], workspace[1],
     )  # fmt: skip
     _carry_all_over(posterior, prior, workspace)
-    _adapt(posterior.cov_factor, posterior, prior, adaptive_mean, workspace)
+    _adapt(posterior, prior, adaptive_mean, workspace)
 
 
 @called_exactly
@@ -582,12 +582,6 @@ def sum_evidence(
         renew_shares(result.evidence, result.share)
 
 
-def _learned(posterior: Posterior) -> tuple[np.ndarray, ...]:
-    """Return what a restart forgets, and the units in which it is."""
-    learned = attrgetter("mean", "cov_factor", "evidence", "center", "rate")
-    return *learned(posterior), posterior.reward[: _state.MEAN]
-
-
 def merged(
     base: Posterior, workers: list[Posterior], prior: Prior, link: int
 ) -> tuple[Posterior, np.ndarray]:
@@ -601,7 +595,10 @@ def merged(
     tuple of Posterior and ndarray of shape (n_workers, n_arms)
         And whether a worker knows less of an arm than the base did.
     """
-    forget_before_restart(base, workers, prior, start_anew, _learned)
+    names = attrgetter("mean", "cov_factor", "evidence", "center", "rate")
+    forget_before_restart(
+        base, workers, prior, start_anew, lambda of: (*names(of), of.reward[: _state.MEAN])
+    )
     states, n_events = [base, *workers], base.counters[_state.N_EVENTS]
     total = n_events + sum(worker.counters[_state.N_EVENTS] - n_events for worker in workers)
     pooled = pooled_moments(

@@ -217,8 +217,6 @@ def no_posterior(
         seen_weight=np.zeros(1),
         start=np.zeros((2, n_scales, n_weights)),
         reward=np.zeros(4 if rewards else 0),
-        check=NO_CHECK,
-        restarts=np.zeros(2, np.int64),
     )
 
 

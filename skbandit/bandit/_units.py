@@ -197,6 +197,25 @@ def renew(
         _renew_one(i, center, rate, mean, squares, weight, norm, factor, shift)
 
 
+@inlined_exactly
+def _has_grown(
+    i: int, rate: np.ndarray, squares: np.ndarray, weight: float, norm: float
+) -> bool:  # fmt: skip
+    """Return whether feature i varies, and has no unit, or one of far less spread."""
+    in_units = norm * rate[i]
+    grown = squares[i] * (in_units * in_units) > GROWN * GROWN * weight
+    return squares[i] > 0.0 and (rate[i] == 0.0 or grown)
+
+
+@inlined_exactly
+def any_has_grown(rate: np.ndarray, squares: np.ndarray, weight: float, norm: float) -> bool:
+    """Return whether `renew_late` may renew a unit: a call takes longer than this loop."""
+    for i in range(len(rate)):
+        if _has_grown(i, rate, squares, weight, norm):
+            return True
+    return False
+
+
 @called_exactly
 def renew_late(
     X: np.ndarray, row: int, center: np.ndarray, rate: np.ndarray, mean: np.ndarray,
@@ -211,11 +230,10 @@ def renew_late(
     """
     changed, begun = False, False
     for i in range(len(rate)):
-        in_units = norm * rate[i]
-        if rate[i] == 0.0 or squares[i] * (in_units * in_units) > GROWN * GROWN * weight:
+        if _has_grown(i, rate, squares, weight, norm):
             away = X[row, i] - mean[i] if len(mean) else X[row, i]
             away *= away
-            if 0.0 < squares[i] <= weight * away and FIRST_RENEWAL * away <= squares[i]:
+            if squares[i] <= weight * away and FIRST_RENEWAL * away <= squares[i]:
                 if not begun:
                     begun = True
                     for j in range(len(rate)):

@@ -15,8 +15,8 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skbandit.evaluation._off_policy._off_policy_value import off_policy_value
 from skbandit.evaluation._policy_protocol import name_columns
-from skbandit.evaluation._replay._engine import ReplayOptions, read_replayed, replay_runs
-from skbandit.evaluation._replay._result import FEW, check_past, too_few
+from skbandit.evaluation._replay._engine import read_replayed, replay_runs
+from skbandit.evaluation._replay._result import FEW, ReplayOptions, check_past, too_few
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import check_in_order, column_names, read_log, read_times
 from skbandit.measure import RATE_TOL

@@ -8,7 +8,6 @@ threshold of the group, for two classes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,10 +119,19 @@ class Graph:
         frame = _as_frame(X)
         has_text = frame is not None and "s" in [_kind(frame[name]) for name in frame]
         joined = None if has_text or hasattr(first, "transformers") else frame
+        types = import_optional("skl2onnx.common.data_types", "to_onnx")
+        if frame is None or joined is not None:
+            inputs = [("X", types.FloatTensorType([None, np.shape(X)[1]]))]
+        else:
+            made = {
+                "f": types.FloatTensorType, "i": types.Int64TensorType,
+                "b": types.BooleanTensorType, "s": types.StringTensorType,
+            }  # fmt: skip
+            inputs = [(str(name), made[_kind(frame[name])]([None, 1])) for name in frame]
         try:
             model = skl2onnx.to_onnx(
                 whole,
-                initial_types=_input_types(X, frame if joined is None else None),
+                initial_types=inputs,
                 options=options,
                 target_opset={"": OPSET, "ai.onnx.ml": 3},
             )
@@ -203,7 +211,7 @@ class Exported:
 
     def differences(self, session: Any, rows: Rows) -> pd.DataFrame:
         """Return the rows that differ, with their margins, and the largest one as their scale."""
-        decided = _run(session, rows)
+        decided = _run(session, *rows)
         predicted = self.predict(rows)
         differ = np.flatnonzero(predicted.astype(decided.dtype) != decided)
         table = pd.DataFrame({"row": differ, "model": predicted[differ], "onnx": decided[differ]})
@@ -225,7 +233,7 @@ class Exported:
             graph = Graph()
             try:
                 output = graph.convert(before, X, "", {}, 0)
-                made = _run(_session(graph.model(output, "FLOAT")), (X, None))
+                made = _run(_session(graph.model(output, "FLOAT")), X, None)
                 wanted = before.transform(X)
                 wanted = wanted.toarray() if hasattr(wanted, "toarray") else np.asarray(wanted)
                 equal = np.allclose(made, wanted, 1e-3, 1e-4, equal_nan=True)
@@ -479,13 +487,10 @@ def to_onnx(model: Any, X: Any, *, attributes: Any = None) -> Any:
         return made, _session(made, model)
 
     made, session = session_of([])
-    guarded = guarded_columns(exported.predict, partial(exported.differences, session), rows)
+    guarded = guarded_columns(exported, session, rows)
     if guarded:
         made, session = session_of(guarded)
-    compare = partial(exported.differences, session)
-    require_equal(
-        compare, exported.predict, lambda rows: exported.differing_step(rows[0]), rows, guarded
-    )
+    require_equal(exported, session, rows, guarded)
     return made
 
 
@@ -551,11 +556,6 @@ def check(onnx: Any, model: Any, X: Any, *, attributes: Any = None) -> pd.DataFr
     return table.drop(columns="scale")
 
 
-def _run(session: Any, rows: Rows) -> np.ndarray:
-    feed = {entry.name: _fed(entry, *rows) for entry in session.get_inputs()}
-    return np.asarray(session.run(None, feed)[0])
-
-
 def _type(kind: str) -> int:
     """Return the number of a type."""
     return int(getattr(import_optional("onnx", "to_onnx").TensorProto, kind))
@@ -594,18 +594,6 @@ def _text_cure(model: Any) -> str:
     return "Set lowercase=False, and lower texts before." if _lowering(model) else ""
 
 
-def _input_types(X: Any, frame: pd.DataFrame | None) -> list[tuple[str, Any]]:
-    """Return names and types of the inputs: columns, or one of all numbers."""
-    types = import_optional("skl2onnx.common.data_types", "to_onnx")
-    if frame is None:
-        return [("X", types.FloatTensorType([None, np.shape(X)[1]]))]
-    made = {"f": types.FloatTensorType, "i": types.Int64TensorType, "b": types.BooleanTensorType}
-    return [
-        (str(name), made.get(_kind(frame[name]), types.StringTensorType)([None, 1]))
-        for name in frame
-    ]
-
-
 def _kind(column: pd.Series) -> str:
     """Return f for floats, i for whole numbers, b for booleans, s for anything else."""
     if pd.api.types.is_bool_dtype(column.dtype):
@@ -615,20 +603,21 @@ def _kind(column: pd.Series) -> str:
     return "f" if pd.api.types.is_float_dtype(column.dtype) else "s"
 
 
-def _fed(entry: Any, X: Any, attributes: Any) -> np.ndarray:
-    """Return the values of one input."""
-    framed = hasattr(X, "columns")
-    if np.ndim(X) == 1:
-        X = _as_frame(X)
-        framed = True
-    elif entry.name == "X" and not framed:
-        return np.asarray(X, dtype=np.float32)
+def _run(session: Any, X: Any, attributes: Any) -> np.ndarray:
+    """Return what a graph returns on rows."""
+    feed, is_table = {}, hasattr(X, "columns") or np.ndim(X) == 1
+    X = _as_frame(X) if np.ndim(X) == 1 else X
     columns = Columns.read(attributes, X, count_rows(X))
-    name = next((x for x in (X if framed else ()) if str(x) == entry.name), entry.name)
-    column = columns.get(name, entry.name)
-    if "string" in entry.type:
-        values = column.astype(object).where(column.notna(), "").astype(str).to_numpy(object)
-    else:
-        kinds = {"tensor(int64)": np.int64, "tensor(bool)": np.bool_}
-        values = column.to_numpy(dtype=kinds.get(entry.type, np.float32))
-    return values.reshape(-1, 1)
+    kinds = {"tensor(int64)": np.int64, "tensor(bool)": np.bool_}
+    for entry in session.get_inputs():
+        if entry.name == "X" and not is_table:
+            feed["X"] = np.asarray(X, dtype=np.float32)
+            continue
+        name = next((x for x in (X if is_table else ()) if str(x) == entry.name), entry.name)
+        column = columns.get(name, entry.name)
+        if "string" in entry.type:
+            values = column.astype(object).where(column.notna(), "").astype(str).to_numpy(object)
+        else:
+            values = column.to_numpy(dtype=kinds.get(entry.type, np.float32))
+        feed[entry.name] = values.reshape(-1, 1)
+    return np.asarray(session.run(None, feed)[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,21 +43,19 @@ def rounded(X: Any) -> Any:
     return X
 
 
-def guarded_columns(
-    predict: Callable[[Rows], Any], compare: Callable[[Rows], pd.DataFrame], rows: Rows
-) -> list[Any]:
+def guarded_columns(exported: Any, session: Any, rows: Rows) -> list[Any]:
     """Return the columns in which a missing value is to be an error of a graph.
 
     Those in which `predict` refuses one, and those without any that the graph decides otherwise.
     """
     X, attributes = rounded(rows[0]), rows[1]
-    if not _is_table(X):
+    if np.ndim(X) != 2:
         return []
     few = _part(X, slice(0, MADE)), _part(attributes, slice(0, MADE))
 
     def is_equal(asked: Rows) -> bool:
         try:
-            return not len(beyond_rounding(compare(asked)))
+            return not len(_beyond_rounding(exported.differences(session, asked)))
         except Exception:  # of whatever type a runtime raises
             return False
 
@@ -66,12 +64,13 @@ def guarded_columns(
         values = X[name] if hasattr(X, "columns") else np.asarray(X)[:, name]
         for missing in _missing(X, name):
             asked = _changed(few[0], name, missing), few[1]
-            if not _runs(predict, asked) or (not pd.isna(values).any() and not is_equal(asked)):
+            is_new = not pd.isna(values).any()
+            if not _runs(exported, asked) or (is_new and not is_equal(asked)):
                 guarded.append(name)
     return guarded
 
 
-def beyond_rounding(table: pd.DataFrame) -> pd.DataFrame:
+def _beyond_rounding(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that differ by more than float32 does."""
     return table[table["margin"] > ROUNDING * np.maximum(table["scale"], 1.0)]
 
@@ -80,7 +79,7 @@ def made_rows(rows: Rows, refused: list[Any]) -> Iterator[tuple[str, Rows]]:
     """Yield what is asked, and rows: with missing and unseen values, and borders of float32."""
     X, attributes = rows
     yield "of X", rows
-    if not _is_table(X):
+    if np.ndim(X) != 2:
         return
     few = _part(X, slice(0, MADE)), _part(attributes, slice(0, MADE))
     n = count_rows(few[0])
@@ -100,10 +99,6 @@ def made_rows(rows: Rows, refused: list[Any]) -> Iterator[tuple[str, Rows]]:
                 yield f"between two values of {name!r}", (_changed(few[0], name, ends), few[1])
         elif values.dtype == object or isinstance(values.dtype, pd.StringDtype):
             yield f"with an unseen {name!r}", (_changed(few[0], name, UNSEEN), few[1])
-
-
-def _is_table(X: Any) -> bool:
-    return isinstance(X, pd.DataFrame) or np.ndim(X) == 2
 
 
 def _names(X: Any) -> list[Any]:
@@ -136,52 +131,45 @@ def _changed(X: Any, name: Any, value: Any) -> Any:
     return X
 
 
-def _runs(predict: Callable[[Rows], Any], rows: Rows) -> bool:
+def _runs(exported: Any, rows: Rows) -> bool:
     try:
-        predict(rows)
+        exported.predict(rows)
     except Exception:  # of whatever type a step raises
         return False
     return True
 
 
-def require_equal(
-    compare: Callable[[Rows], pd.DataFrame],
-    predict: Callable[[Rows], Any],
-    step: Callable[[Rows], str],
-    rows: Rows,
-    refused: list[Any],
-) -> None:
+def require_equal(exported: Any, session: Any, rows: Rows, refused: list[Any]) -> None:
     """Raise a ValueError where a graph decides otherwise than its model, beyond rounding.
 
     Parameters
     ----------
-    compare : callable
-        Of rows, returns those that differ, see `check`, with a column `scale`.
-    predict : callable
-    step : callable
-        Of rows, returns the name of the step that differs.
+    exported : Exported
+        The model.
+    session : object
+        A runtime of the graph.
     rows : Rows
     refused : list
         Columns in which a missing value is an error of the graph.
     """
     n, exact = count_rows(rows[0]), (rounded(rows[0]), rows[1])
     for what, asked in made_rows(exact, refused):
-        if not _runs(predict, asked):
+        if not _runs(exported, asked):
             continue
         try:
-            table = compare(asked)
+            beyond = _beyond_rounding(exported.differences(session, asked))
         except Exception as error:
             raise ValueError(
-                f"{step(exact)}: the graph does not run on rows {what}, which predict takes: "
-                f"{shortened(str(error), 200)}. {CURES}"
+                f"{exported.differing_step(exact[0])}: the graph does not run on rows {what}, "
+                f"which predict takes: {shortened(str(error), 200)}. {CURES}"
             ) from error
-        beyond = beyond_rounding(table)
         if len(beyond):
             raise ValueError(
-                f"{step(asked)}: the graph decides otherwise than predict in {len(beyond)} of "
-                f"{count_rows(asked[0])} rows {what}, such as row {beyond['row'].iloc[0]}: {CURES}"
+                f"{exported.differing_step(asked[0])}: the graph decides otherwise than predict in "
+                f"{len(beyond)} of {count_rows(asked[0])} rows {what}, such as row "
+                f"{beyond['row'].iloc[0]}: {CURES}"
             )
-    if (changed := int((predict(rows) != predict(exact)).sum())) > ROUNDED * n:
+    if (changed := int((exported.predict(rows) != exported.predict(exact)).sum())) > ROUNDED * n:
         raise ValueError(
             f"the decisions of {changed} of {n} rows change as numbers become float32, of seven "
             "digits: subtract a constant, or pass whole numbers as such in a DataFrame."

@@ -22,7 +22,7 @@ from skbandit.bandit import (
     make_policy_pipeline,
 )
 from skbandit.datasets import read_parquet_log
-from skbandit.evaluation import off_policy_blocks, off_policy_value, replay, slate_ips
+from skbandit.evaluation import off_policy_blocks, off_policy_value, replay
 from tests.tiers import first
 from tests.worlds import refuses, warns
 
@@ -84,20 +84,6 @@ def slates(**options):
 def test_unsigned_costs_as_rewards(call):
     warns(r"reward holds 255 as uint8, .*-y.astype\(float\)", call, -Y["reward"].to_numpy("uint8"))
     call(Y["reward"].to_numpy("uint8"))
-
-
-@pytest.mark.parametrize(
-    ("available", "message"),
-    [
-        (np.ones((6, 2), dtype=bool), r"shape \(6, 2\), expected \(6, 3\)"),
-        ([("a",)] * 5, "5 entries for 6 rows"),
-        ((("a",), "b"), "2 entries for 6 rows"),
-        (np.zeros((6, 3), dtype=bool), "row 0 has no arm"),
-    ],
-)
-def test_wrong_available_arms(available, message):
-    policy = GLMUCBPolicy().fit(X, Y)
-    refuses(message, policy.select, X, available=available)
 
 
 @pytest.mark.parametrize(
@@ -352,16 +338,6 @@ def test_replay_and_blocks(form, tmp_path):
     with pytest.warns(UserWarning, match="fitted to this very log"):
         found = off_policy_blocks(policy, blocks, arms=range(3), rule="predict")
     assert found["snips"].mean_reward == pytest.approx(y["reward"][y["action"] == 2].mean())
-
-
-def test_slates():
-    rng = np.random.default_rng(0)
-    slates = [tuple(rng.permutation(3)[:2].tolist()) for _ in range(N)]
-    y = pd.DataFrame({"action": slates})
-    y["reward"] = [tuple(float(arm == 2) for arm in slate) for slate in slates]
-    policy = SlatePolicy(n_select=1, random_state=0).fit(FORMS["frame"], y)
-    assert policy.predict(FORMS["frame"]).tolist() == [[2]] * N
-    assert slate_ips(policy, FORMS["array"], y, rule="predict").mean_reward == pytest.approx(1, 0.2)
 
 
 def test_none_is_refused_with_the_cure():

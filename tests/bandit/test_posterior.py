@@ -6,7 +6,8 @@ from scipy import integrate, stats
 from scipy.special import expit, logsumexp, ndtr
 
 from skbandit.bandit import GLMUCBPolicy
-from skbandit.bandit._passes import learn_rows
+from skbandit.bandit._events import Events
+from skbandit.bandit._passes import Learner, learn_rows
 from skbandit.bandit._posterior import moments, renew_shares, with_arms
 from skbandit.bandit._state import LEAST_SHARE, LINKS, ChoiceRule, Prior, no_posterior
 from skbandit.bandit.links import _logistic as logistic
@@ -31,7 +32,8 @@ def arm(full, prior):
 def learn_all(X, r, link, posterior, prior):
     rule = ChoiceRule(list(LINKS).index(link), 0, 0, 0, 0.0, 0, intercept=False)
     action, weight = np.zeros(len(X), dtype=np.int64), np.ones(len(X))
-    learn_rows(X, action, np.array(r), weight, posterior, prior, rule)
+    events = Events(X, action, np.array(r), weight, np.zeros(len(X)))
+    learn_rows(events, Learner(posterior, rule, prior))
 
 
 def covariance(posterior):

@@ -206,7 +206,14 @@ def _one_row(mu: np.ndarray, s: np.ndarray, m: int) -> np.ndarray:
         few = _fewer_than(m, 1.0 - below)
         chances += ((few[:, 1:] + few[:, :-1]) / 2 * np.diff(below, axis=1)).sum(axis=1)
     probability[candidates] = np.clip(chances, 0.0, 1.0)
-    return _scale_to_sum(probability, m)
+    for _ in range(20):  # scaled to the sum m, none above 1
+        free = probability < 1.0
+        total = probability[free].sum()
+        missing = m - (~free).sum()
+        if not total > 0 or abs(total - missing) < 1e-12:
+            break
+        probability = np.where(free, np.minimum(probability * (missing / total), 1.0), 1.0)
+    return probability
 
 
 def _fewer_than(m: int, above: np.ndarray) -> np.ndarray:
@@ -219,8 +226,7 @@ def _fewer_than(m: int, above: np.ndarray) -> np.ndarray:
         before[k] = count
         count = _add_trial(count, above[k])
     out = np.empty((n_arms, n_nodes))
-    count = np.zeros((m, n_nodes))
-    count[0] = 1.0
+    count = before[0]
     for k in range(n_arms - 1, -1, -1):
         at_most = np.cumsum(count, axis=0)  # P(at most i of the arms after k succeed)
         out[k] = (before[k] * at_most[::-1]).sum(axis=0)
@@ -233,18 +239,6 @@ def _add_trial(count: np.ndarray, p: np.ndarray) -> np.ndarray:
     more = count * (1.0 - p)
     more[1:] += count[:-1] * p
     return more
-
-
-def _scale_to_sum(probability: np.ndarray, m: int) -> np.ndarray:
-    """Return probabilities scaled to the sum m, none above 1."""
-    for _ in range(20):
-        free = probability < 1.0
-        total = probability[free].sum()
-        missing = m - (~free).sum()
-        if not total > 0 or abs(total - missing) < 1e-12:
-            break
-        probability = np.where(free, np.minimum(probability * (missing / total), 1.0), 1.0)
-    return probability
 
 
 def _choose(models: Any, m: int, seed: int, t: int) -> np.ndarray:

@@ -41,9 +41,8 @@ step = switch(FILES, "step")
 """(g, h) of the posterior of θ ~ N(m, v) given the reward r: of the link, m, v, r and the noise."""
 
 
-def _as_seen_in_turn(file: Any) -> Any:
+def _as_seen_in_turn(log_predictive: Any, one_step: Any) -> Any:
     """Return the evidence of equal rewards, as if all but the first were seen right after it."""
-    log_predictive, one_step = file.log_predictive, file.step
 
     def log_evidence(m: float, v: float, r: float, weight: float) -> float:
         evidence, left = 0.0, weight
@@ -58,7 +57,7 @@ def _as_seen_in_turn(file: Any) -> Any:
 
 for _file in FILES:
     if not hasattr(_file, "log_evidence"):
-        _file.log_evidence = _as_seen_in_turn(_file)
+        _file.log_evidence = _as_seen_in_turn(_file.log_predictive, _file.step)
 
 log_evidence = switch(FILES, "log_evidence")
 """Log likelihood of `weight` rewards r where θ ~ N(m, v), but for what m and v do not change."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from skbandit.bandit._posterior import mixed, of_mixture, rank_new_arm, renew_shares
 from skbandit.bandit._state import N_EVENTS, ChoiceRule
-from skbandit.bandit._units import count_row, show
+from skbandit.bandit._units import FIRST_RENEWAL, any_has_grown, count_row, show
 from skbandit.bandit.links import deviation, log_evidence, mean_index, mean_reward, step
 from skbandit.bandit.shared import _bilinear, _state
 from skbandit.bandit.shared._bilinear import noise_scale
@@ -95,14 +95,10 @@ def learn(
         if _discount(k, e, posterior, prior, work) or posterior.share[e] == 0.0:
             _contract(e, posterior, work)
         _fill_moments(work.arm, e, posterior, work)
-    if prior.checks or prior.estimates_noise:
-        for e in range(n_scales):
-            work.share[e] = posterior.share[e]
-            if prior.checks:  # without a model that forgets, which follows a change
-                work.share[e] = evidence[e] if prior.forgetting[e] == 1.0 else -math.inf
-        if prior.checks:
-            renew_shares(work.share, work.share)
-        _mix(work.arm, work.share, posterior.noise, work)
+    if prior.checks:
+        _mix_lasting(evidence, prior.forgetting, posterior.noise, work)
+    elif prior.estimates_noise:
+        _mix(work.arm, posterior.share, posterior.noise, work)
     for e in range(n_scales):
         m, v = work.m_of_scale[e, k], work.v_of_scale[e, k]
         if n_scales > 1 and prior.estimates_noise:
@@ -121,16 +117,39 @@ def learn(
     if n_scales > 1:
         renew_shares(evidence, posterior.share)
     if prior.checks:
-        expected = mean_reward(mean_index(work.m[k], work.v[k], rule), rule)
-        least = deviation(rule.link, expected, prior.noise_variance)
-        if prior.estimates_noise:
-            least = noise_scale(posterior.noise)
-        n_events = counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
-        if have_changed(k, r - expected, least, n_events, posterior.check, posterior.restarts):
-            _state.start_anew(posterior, prior)
+        _check(k, r, posterior, prior, rule, work)
     units = posterior.units
     count_row(X, row, 1.0, units.mean, units.squares, units.seen)
-    _state.renew_units(posterior, prior, work.factor, work.shift, X, row)
+    n, due, norm = units.seen[0], units.seen[1], math.sqrt(len(units.rate))
+    varies = FIRST_RENEWAL < due < math.inf and any_has_grown(units.rate, units.squares, n, norm)
+    if n >= due or varies:
+        _state.renew_units(posterior, prior, work.factor, work.shift, X, row)
+
+
+@called_exactly
+def _mix_lasting(
+    evidence: np.ndarray, forgetting: np.ndarray, noise: np.ndarray, work: Workspace
+) -> None:
+    """Write the moments of an arm without a model that forgets, which follows a change."""
+    for e in range(len(evidence)):
+        work.share[e] = evidence[e] if forgetting[e] == 1.0 else -math.inf
+    renew_shares(work.share, work.share)
+    _mix(work.arm, work.share, noise, work)
+
+
+@called_exactly
+def _check(
+    k: int, r: float, posterior: SharedPosterior, prior: SharedPrior, rule: ChoiceRule,
+    work: Workspace,
+) -> None:  # fmt: skip
+    """Start anew if rewards of an arm are no longer what was predicted."""
+    expected = mean_reward(mean_index(work.m[k], work.v[k], rule), rule)
+    least = deviation(rule.link, expected, prior.noise_variance)
+    if prior.estimates_noise:
+        least = noise_scale(posterior.noise)
+    n_events = posterior.counters[N_EVENTS] - posterior.restarts[RESTARTED_AT]
+    if have_changed(k, r - expected, least, n_events, posterior.check, posterior.restarts):
+        _state.start_anew(posterior, prior)
 
 
 @called_exactly

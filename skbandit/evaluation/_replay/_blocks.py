@@ -119,7 +119,7 @@ def replay_blocks(
     >>> result.history.equals(replay(policy, log.X, log.y).history)
     True
     """
-    options = _engine.ReplayOptions(
+    options = _result.ReplayOptions(
         learn=learn,
         rule=rule,
         deployment_share=deployment_share,
@@ -172,13 +172,9 @@ def replay_blocks(
     if replayed is None or kept.totals is None:
         raise ValueError("blocks contains no event.")
     seen.warn("replay_blocks")
+    labels, learns = logs.label_array(kept.codes), options.learns(replayed)
     metadata = _result.ReplayMetadata(
-        logs.label_array(kept.codes),
-        kept.totals,
-        float(acceptance),
-        options.learns(replayed),
-        bounds,
-        **options.of_log,
+        labels, kept.totals, float(acceptance), learns, bounds, options
     )
     result = _result.ReplayResult((kept.joined(),), metadata)
     _result.check_kept(result, max_accepted)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -17,13 +17,9 @@ from sklearn.utils import check_random_state, indexable
 from skbandit import logs
 from skbandit.evaluation._guaranteed import Range, check_range, read_range
 from skbandit.evaluation._off_policy._target_policy import as_table, number_of_choice, policy_of
-from skbandit.evaluation._policy_protocol import (
-    check_rule,
-    checked_choices,
-    known_arms,
-    name_columns,
-)
+from skbandit.evaluation._policy_protocol import checked_choices, known_arms, name_columns
 from skbandit.evaluation._replay import _result
+from skbandit.evaluation._replay._result import ReplayOptions
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.utils._fitting import in_parallel, iter_with_progress, report_progress, seed_for
 from skbandit.utils._folds import behind_transformers
@@ -33,62 +29,6 @@ from skbandit.utils._validation import as_contexts, first_few, refuse_lazy, warn
 
 # Events per call of a policy whose choices cannot change during the replay.
 _BATCH_SIZE = 8192
-
-
-@dataclass(frozen=True)
-class ReplayOptions:
-    """The options of `replay`, validated."""
-
-    learn: bool = True
-    rule: str = "select"
-    deployment_share: float = 0.0
-    acceptance: float | None = None
-    max_accepted: int | None = None
-    n_repeats: int = 1
-    shuffle: bool = False
-    subsample: float | None = None
-    verbose: int = 0
-
-    def __post_init__(self) -> None:
-        check_rule(self.rule)
-        if not (isinstance(self.deployment_share, Real) and 0 <= self.deployment_share < 1):
-            raise ValueError(
-                f"deployment_share must be in [0, 1), got {self.deployment_share!r}: without a "
-                "learning bucket, use learn=False and rule='predict'."
-            )
-        for name in ("acceptance", "subsample"):
-            share = getattr(self, name)
-            if share is not None and not (isinstance(share, Real) and 0 < share <= 1):
-                raise ValueError(f"{name} must be None or in (0, 1], got {share!r}.")
-        for name in ("n_repeats", "max_accepted"):
-            number = getattr(self, name)
-            if name == "max_accepted" and number is None:
-                continue
-            if not (isinstance(number, Integral) and number >= 1):
-                raise ValueError(f"{name} must be a positive integer, got {number!r}.")
-
-    def check_policy(self, policy: Any) -> None:
-        """Require a policy with the methods that the options need."""
-        if isinstance(policy, type):
-            raise TypeError(f"{policy.__name__} is a class: pass {policy.__name__}(...).")
-        if not hasattr(policy, self.rule):
-            other = "predict" if self.rule == "select" else "select"
-            if not hasattr(policy, other):
-                raise TypeError(
-                    f"{type(policy).__name__} is no policy: it has neither select nor predict."
-                )
-            raise TypeError(f"{type(policy).__name__} has no {self.rule}: choose rule={other!r}.")
-        if self.deployment_share and not hasattr(policy, "predict"):
-            raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
-
-    @property
-    def of_log(self) -> dict[str, Any]:
-        """How the log is used, for `ReplayMetadata`."""
-        return {name: getattr(self, name) for name in ("deployment_share", "shuffle", "subsample")}
-
-    def learns(self, policy: Any) -> bool:
-        """Return whether the policy learns in the replay."""
-        return self.learn and hasattr(policy, "partial_fit")
 
 
 @dataclass(frozen=True)
@@ -109,7 +49,12 @@ class Streams:
 
 
 def draw_request(
-    X: Any, log: logs.Log, c: float, streams: Streams, options: ReplayOptions, most: int | None
+    X: Any,
+    log: logs.Log,
+    c: float,
+    streams: Streams,
+    options: ReplayOptions,
+    most: int | None,
 ) -> logs.ReplayRequest:
     """Draw the order, subsample and buckets of the events, and which matches are kept.
 
@@ -279,23 +224,20 @@ class _ReplayedPolicy:
         rows = self.request.rows[events]
         if self.times is not None:
             self.policy.advance(self.times[rows[0]])
-        matches = np.empty(len(events), dtype=bool)
+        matches, log = np.empty(len(events), dtype=bool), self.request.log
         deployment = self.request.deployment[events]
         for rule, bucket in (("predict", deployment), (self.request.rule, ~deployment)):
-            if bucket.any():
-                matches[bucket] = self._matches(rule, rows[bucket])
+            if not bucket.any():
+                continue
+            available = [self.sets[k] for k in self.set_of_event[rows[bucket]].tolist()]
+            choices = self.choosers[rule](self.contexts(rows[bucket]), available)
+            for row, choice, arms in zip(rows[bucket], choices, available, strict=True):
+                if choice not in arms:
+                    self.n_unavailable += 1
+                    self.first_unavailable = self.first_unavailable or f"{choice!r} on row {row}"
+            logged = log.arms[log.action[rows[bucket]]].tolist()
+            matches[bucket] = [a == b for a, b in zip(choices, logged, strict=True)]
         return matches
-
-    def _matches(self, rule: str, rows: np.ndarray) -> list[bool]:
-        available = [self.sets[k] for k in self.set_of_event[rows].tolist()]
-        choices = self.choosers[rule](self.contexts(rows), available)
-        for row, choice, arms in zip(rows, choices, available, strict=True):
-            if choice not in arms:
-                self.n_unavailable += 1
-                self.first_unavailable = self.first_unavailable or f"{choice!r} on row {row}"
-        log = self.request.log
-        logged = log.arms[log.action[rows]].tolist()
-        return [choice == action for choice, action in zip(choices, logged, strict=True)]
 
     def learn(self, events: np.ndarray) -> None:
         """Pass events to `partial_fit`, if the policy learns."""
@@ -511,16 +453,8 @@ def replay(
     bounds = read_range(reward_range)
     named = logs.column_names(y) is not None
     columns, reward = name_columns(policy, columns, reward, named=named)
-    X, log = read_replayed(
-        policy,
-        X,
-        y,
-        available=available,
-        reward=reward,
-        propensity=propensity,
-        timestamp=timestamp,
-        columns=columns,
-    )
+    given = {"reward": reward, "propensity": propensity, "timestamp": timestamp}
+    X, log = read_replayed(policy, X, y, available=available, columns=columns, **given)
     if isinstance(policy, FixedActions):
         policy = policy.on(log)
     if bounds is not None:
@@ -567,8 +501,8 @@ def replay_runs(
         partial(_run, policy, X, log, c, options, number, seed) for number, seed in enumerate(seeds)
     )
     totals, learns = _result.LogTotals.of(log, c), options.learns(policy)
-    of_log = options.of_log | {"group": of_several_rows(group)}
-    metadata = _result.ReplayMetadata(log.arms, totals, c, learns, bounds, **of_log)
+    groups = of_several_rows(group)
+    metadata = _result.ReplayMetadata(log.arms, totals, c, learns, bounds, options, groups)
     result = _result.ReplayResult(tuple(trajectories), metadata)
     _result.check_kept(result, options.max_accepted)
     return result

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from skbandit.evaluation._difference import (
     refuse_other_kind,
 )
 from skbandit.evaluation._guaranteed import Range, clipped_interval, natural_range, quantile_of
-from skbandit.evaluation._policy_protocol import check_not_learned
+from skbandit.evaluation._policy_protocol import check_not_learned, check_rule
 from skbandit.evaluation._score import Moments, Sides, Spread, mean_sides, sides_of
 from skbandit.exceptions import ReplayCoverageWarning
 from skbandit.logs import Log, is_far, warn_without_pools
@@ -36,6 +37,57 @@ NEXT_TO_NOTHING = 0.01
 
 _SAME_HORIZON = 1.2
 """Ratio of horizons up to which replays are compared: those of one log differ by chance only."""
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """The options of `replay`, validated."""
+
+    learn: bool = True
+    rule: str = "select"
+    deployment_share: float = 0.0
+    acceptance: float | None = None
+    max_accepted: int | None = None
+    n_repeats: int = 1
+    shuffle: bool = False
+    subsample: float | None = None
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        check_rule(self.rule)
+        if not (isinstance(self.deployment_share, Real) and 0 <= self.deployment_share < 1):
+            raise ValueError(
+                f"deployment_share must be in [0, 1), got {self.deployment_share!r}: without a "
+                "learning bucket, use learn=False and rule='predict'."
+            )
+        for name in ("acceptance", "subsample"):
+            share = getattr(self, name)
+            if share is not None and not (isinstance(share, Real) and 0 < share <= 1):
+                raise ValueError(f"{name} must be None or in (0, 1], got {share!r}.")
+        for name in ("n_repeats", "max_accepted"):
+            number = getattr(self, name)
+            if name == "max_accepted" and number is None:
+                continue
+            if not (isinstance(number, Integral) and number >= 1):
+                raise ValueError(f"{name} must be a positive integer, got {number!r}.")
+
+    def check_policy(self, policy: Any) -> None:
+        """Require a policy with the methods that the options need."""
+        if isinstance(policy, type):
+            raise TypeError(f"{policy.__name__} is a class: pass {policy.__name__}(...).")
+        if not hasattr(policy, self.rule):
+            other = "predict" if self.rule == "select" else "select"
+            if not hasattr(policy, other):
+                raise TypeError(
+                    f"{type(policy).__name__} is no policy: it has neither select nor predict."
+                )
+            raise TypeError(f"{type(policy).__name__} has no {self.rule}: choose rule={other!r}.")
+        if self.deployment_share and not hasattr(policy, "predict"):
+            raise TypeError(f"{type(policy).__name__} has no predict for the deployment bucket.")
+
+    def learns(self, policy: Any) -> bool:
+        """Return whether the policy learns in the replay."""
+        return self.learn and hasattr(policy, "partial_fit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +156,7 @@ class ReplayMetadata:
     c: float  # a match is kept with probability min(1, c/p)
     learns: bool
     bounds: Range | None = None  # of all possible rewards, if known
-    deployment_share: float = 0.0
-    shuffle: bool = False
-    subsample: float | None = None
+    options: ReplayOptions = ReplayOptions()
     group: np.ndarray | None = None  # (n_events,), code of each event; None if independent
 
     @property
@@ -234,7 +284,7 @@ class ReplayResult:
     @property
     def expected(self) -> float:
         """Expectation of `n_accepted` for any policy, if no p is below c."""
-        share = self.metadata.deployment_share
+        share = self.metadata.options.deployment_share
         in_bucket = 1 - share if self.bucket == "learning" else share
         return self.metadata.c * self.n_events * in_bucket
 
@@ -252,7 +302,7 @@ class ReplayResult:
 
         There the greedy choice is played and nothing is learned.
         """
-        if not self.metadata.deployment_share:
+        if not self.metadata.options.deployment_share:
             return None
         return replace(self, bucket="deployment")
 
@@ -263,7 +313,7 @@ class ReplayResult:
         With a deployment bucket, also ``deployment_n_accepted`` and ``deployment_mean_reward``.
         """
         columns: dict[str, list[float]] = {"n_events": [run.n_events for run in self.trajectories]}
-        for bucket in _BUCKETS if self.metadata.deployment_share else _BUCKETS[:1]:
+        for bucket in _BUCKETS if self.metadata.options.deployment_share else _BUCKETS[:1]:
             prefix = "" if bucket == "learning" else f"{bucket}_"
             rewards = [run.reward[run.take(bucket)] for run in self.trajectories]
             columns[f"{prefix}n_accepted"] = [len(values) for values in rewards]
@@ -445,9 +495,9 @@ class ReplayResult:
     @property
     def _reuse(self) -> float:
         """Share of the available events that a run replayed."""
-        if self.metadata.shuffle:
+        if self.metadata.options.shuffle:
             return self.n_events / len(self.trajectories) / self.metadata.totals.rewards.n
-        return self.metadata.subsample or 1.0
+        return self.metadata.options.subsample or 1.0
 
     def __repr__(self) -> str:
         if keeps_too_few(self):
@@ -559,7 +609,7 @@ def _check_comparable(left: ReplayResult, right: ReplayResult) -> None:
         "n_repeats": (len(left.trajectories), len(right.trajectories)),
         "bucket": (left.bucket, right.bucket),
         **{
-            name: (getattr(left.metadata, name), getattr(right.metadata, name))
+            name: (getattr(left.metadata.options, name), getattr(right.metadata.options, name))
             for name in ("deployment_share", "shuffle", "subsample")
         },
     }

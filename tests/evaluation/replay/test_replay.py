@@ -228,13 +228,6 @@ def test_batches_decide_as_single_events():
     pd.testing.assert_frame_equal(batched.history, single.history)
 
 
-def test_rule():
-    X, y = uniform_log(300)
-    greedy = replay(EpsilonGreedy(0.0), X, y)
-    assert replay(EpsilonGreedy(1.0), X, y, rule="predict").history.equals(greedy.history)
-    assert not replay(EpsilonGreedy(1.0), X, y).history.equals(greedy.history)
-
-
 # --- buckets, parts, orders, repeats -----------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skbandit import GLMUCBPolicy
 from skbandit.bandit import select
 from skbandit.datasets import load_open_bandit, make_bandit_log
-from skbandit.evaluation import ReplayScorer, ReplaySplit, off_policy_value, replay, replay_blocks
+from skbandit.evaluation import ReplayScorer, ReplaySplit, replay, replay_blocks
 from skbandit.exceptions import ReplayCoverageWarning
 from tests.policies import Always, EpsilonGreedy, Recorder
 from tests.worlds import NOTHING, Y, generic, refuses, uneven_log, uniform_log, warns
@@ -49,15 +49,6 @@ def test_rows_keep_their_type(kind):
     diary = []
     replay(Recorder(diary=diary), kind(X), y)
     assert {type(rows) for _, rows, _ in diary} == {type(kind(X))}
-
-
-def test_arms_that_are_tuples():
-    X, y = uniform_log(300, [0, 1, 2])
-    arms = [("home", 1), ("home", 2), ("news", 1)]
-    y["action"] = [arms[k] for k in y["action"]]
-    result = replay(Always(("home", 2)), X, y)
-    assert set(result.history["action"]) == {("home", 2)}
-    assert result.n_accepted == y["action"].tolist().count(("home", 2))
 
 
 def test_classifiers_without_available():
@@ -212,23 +203,7 @@ def test_wrong_options(options, match):
     refuses(match, replay, EpsilonGreedy(), NOTHING, Y, **options)
 
 
-LOGS = {  # the reader is that of policies
-    "propensity 0": (Y.assign(propensity=0.0), "row 0 has 0"),
-    "not available": (Y.assign(available=[("a", "b")] * 12), "row 2: the action 'c'"),
-    "longer": (pd.concat([Y, Y]), "24 events for 12 rows"),
-    "empty": (Y[:0], "log is empty"),
-}
-
-
 POOLS = Y.assign(available=[("a", "b", "c")] * 12)
-
-
-@pytest.mark.parametrize("name", LOGS)
-@pytest.mark.parametrize("judge", [replay, off_policy_value])
-def test_wrong_logs(judge, name):
-    y, match = LOGS[name]
-    X = NOTHING if len(y) else NOTHING[:0]
-    refuses(match, judge, EpsilonGreedy(), X, y)
 
 
 @pytest.mark.parametrize(
