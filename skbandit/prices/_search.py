@@ -242,6 +242,12 @@ class Candidate:
     excess: np.ndarray
     missed: float
 
+    @classmethod
+    def of(cls, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int) -> Candidate:
+        """Take one of several points that were evaluated at once."""
+        missed = float(np.maximum(excess[:, k] - ROUNDING, 0.0).sum())
+        return cls(theta, float(objective[k]), excess[:, k], missed)
+
     def better_than(self, other: Candidate | None) -> bool:
         """Return whether goals are missed by less, or by the same at a lower objective."""
         if other is None or self.missed < other.missed - ROUNDING:
@@ -349,13 +355,8 @@ class Search:
     def at(self, theta: np.ndarray) -> Candidate:
         """Return the rule of some coefficients."""
         decided = self.family.decide(self.family.row_costs(theta))
-        return self._keep(theta, *self.outcomes.evaluate(self.outcomes.sums(decided)[:, None]), 0)
-
-    def _keep(
-        self, theta: np.ndarray, objective: np.ndarray, excess: np.ndarray, k: int
-    ) -> Candidate:
-        missed = float(np.maximum(excess[:, k] - ROUNDING, 0.0).sum())
-        point = Candidate(theta, float(objective[k]), excess[:, k], missed)
+        evaluated = self.outcomes.evaluate(self.outcomes.sums(decided)[:, None])
+        point = Candidate.of(theta, *evaluated, 0)
         if point.better_than(self.best):
             self.best = point
         return point
@@ -400,7 +401,9 @@ class Search:
         def point(k: int) -> Candidate:
             moved = theta + steps[k] * delta
             moved[bounded] = np.maximum(moved[bounded], 0.0)
-            return self._keep(moved, objective, excess, k)
+            # where costs nearly cancel, decisions there may be others by rounding
+            claimed = Candidate.of(moved, objective, excess, k)
+            return self.at(moved) if claimed.better_than(self.best) else claimed
 
         first = point(_best(objective, excess))
         return first if merit is None else point(_first_lowest(merit(objective, excess)))

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
@@ -574,3 +575,20 @@ def test_two_classes_by_costs_are_two_classes_by_thresholds(constraints, level):
             costs[0, 1] - costs[0, 0] + costs[1, 0] - costs[1, 1]
         )
         np.testing.assert_array_equal(found.rule.decided, score > threshold)
+
+
+@pytest.mark.parametrize("objective", [error_rate(), recall(of="c"), positive_rate(of="a")])
+def test_what_is_met_under_one_objective_is_met_under_another(objective):
+    """Along a line to a rule whose costs nearly cancel, decisions are not those of the rule."""
+    rng = np.random.default_rng(40)
+    n = int(rng.integers(120, 260))
+    code = rng.choice(3, n, p=rng.dirichlet([4, 3, 2]))
+    code[:6] = [0, 1, 2, 0, 1, 2]
+    centers = rng.normal(size=(3, 3)) * rng.uniform(0.5, 1.3)
+    rows = centers[code] + rng.normal(size=(n, 3))
+    logits = rows @ centers.T - (centers**2).sum(axis=1) / 2 + 0.5 * rng.normal(size=3)
+    told = pd.DataFrame(softmax(logits, axis=1), columns=list("abc"))
+    goals = [recall(of="a") >= 0.8538, positive_rate(of="b") >= 0.5826]
+    clf = ConstrainedThreshold(None, objective, goals, confidence_level=0.5)
+    clf.fit(told, np.array(list("abc"))[code])
+    assert (clf.constraint_report_["slack"] >= 0).all()

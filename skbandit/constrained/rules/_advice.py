@@ -274,14 +274,18 @@ def why_no_costs(
     rows, limit = criterion.goals.linear
     kind, table = kinds_of(csr_array(rows), search.weight, criterion.n_decisions)
     proven = prove_conflict(kind, search.weight, table, limit)
+    if never := never_named(goals, search):
+        return never, proven
+    m, enough = len(limit), list[str]()
     excess = search.measure(decided[:, None] == np.arange(criterion.n_decisions)).excess
-    m = len(limit)
     over = np.nan_to_num(excess[:m] / search.searched[2][:m], nan=np.inf)
-    enough = list[str]()
     declared = sorted(families(constraints.constraints), key=lambda members: -over[members].max())
     relaxed = cache(lambda *members: _relaxed(search, np.array(members)))
     for thorough in (False, True):  # a long search only if short ones say nothing
         for members in [] if enough else declared[:MOST_TRIED]:
+            if (np.delete(excess, members) <= RATE_TOL).all():  # all else is met already
+                enough.append(moved(constraints, members, float(excess[members].max())))
+                continue
             worst = members[np.argsort(-over[members], kind="stable")]
             for tried in [worst] if len(worst) == 1 else [worst[:1], worst]:
                 text, bound = relaxed(*tried.tolist())
@@ -292,7 +296,7 @@ def why_no_costs(
     if criterion.levels[-1] > WITHOUT_MARGIN:
         at = f" at confidence_level={WITHOUT_MARGIN:g}"
     advice = f" On these rows it is enough{at} to relax one of them: {', or '.join(enough)}."
-    return (advice if enough else "") + never_named(goals, search), proven
+    return advice if enough else "", proven
 
 
 def cost_of_level(

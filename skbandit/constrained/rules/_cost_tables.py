@@ -7,7 +7,7 @@ decision of a row is the one of least cost expected by the classifier's probabil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, vstack
 
 from skbandit.constrained._goals import Goals, MeasuredGoals
 from skbandit.constrained.rules._choose import Choice
-from skbandit.constrained.rules._cutoffs import FEWEST_AT_CUTOFFS, best_given, cutoff_rules
+from skbandit.constrained.rules._cutoffs import FEWEST_AT_CUTOFFS, NEVER, best_given, cutoff_rules
 from skbandit.constrained.rules._limits import Limits, limits_at
 from skbandit.constrained.rules._recalibrate import Recalibration, recalibrate
 from skbandit.constrained.rules._table_sums import (
@@ -48,6 +48,7 @@ from skbandit.prices._search import (
     Search,
     best_rule,
     every_table,
+    minimizing,
     with_objective,
 )
 from skbandit.utils._validation import ROUNDING, without_unit
@@ -564,14 +565,13 @@ class CostSearch:
 
     def best_rule(self) -> PricedRule:
         """Return the best rule found whose rates meet the goals, without a margin."""
+        few = replace(self, fewest=FEWEST_AT_CUTOFFS)
+        rules = [lowest_entries(np.asarray(self.strata @ t), 1) for t in self.cutoff_tables()]
+        if few.are_met_by(rules) and not self.are_met_by(rules):
+            return few.best_rule()
         family, outcomes, unit = self.searched
         P, cost = len(family.free), self.problem.unit
         point, multipliers = best_rule(family, outcomes, self.starts(), cost)
-        if point.missed > 0 and self.fewest > FEWEST_AT_CUTOFFS:
-            few = replace(self, fewest=FEWEST_AT_CUTOFFS)
-            rules = [lowest_entries(np.asarray(self.strata @ t), 1) for t in few.cutoff_tables()]
-            if any((few.measure(rule).excess <= ROUNDING).all() for rule in rules):
-                return few.best_rule()
         if (
             point.missed > 0 and self.criterion.thorough
         ):  # the goals alone; then the objective, from where they are met
@@ -596,6 +596,10 @@ class CostSearch:
             if other.missed == 0 and other.objective < point.objective - WORTH_ALL * self.unit:
                 family, point, multipliers = every, other, others
         return self._rule_of(family.costs(point.theta), point.theta[-P:], multipliers / unit)
+
+    def are_met_by(self, rules: Sequence[np.ndarray]) -> bool:
+        """Return whether the goals, and enough rows in denominators, are met by some rule."""
+        return any((self.measure(rule).excess <= ROUNDING).all() for rule in rules)
 
     @property
     def _lowest(self) -> float:
@@ -649,24 +653,23 @@ class CostSearch:
         ]
 
     def _nearest(self, point: Candidate) -> Candidate:
-        """Return the rule that misses the goals by least, under no objective or another one.
+        """Return the rule that misses the goals by least, under no objective.
 
-        Whether goals are found to be met should not depend on the objective.
+        Whether goals are found to be met should not depend on the objective. First all goals are
+        searched together, then the largest excess of those that are missed, under the others.
         """
         family, outcomes, _ = self.searched
-        starts = [point.theta, *self._spread_starts()]
-        objectives: list[Callable[[np.ndarray], np.ndarray]] = [
-            lambda sums: np.zeros(sums.shape[1]),
-            lambda sums: sums[-3],  # errors
-            lambda sums: sums[-2] / np.maximum(sums[-1], ROUNDING),  # errors among the answered
-        ]
-        for objective in objectives:
-            point_of, _ = best_rule(family, with_objective(outcomes, objective), starts, 1.0)
-            if point_of.missed < point.missed:
-                point = point_of
+        starts, search = [point.theta, *self._spread_starts()], Search(family, outcomes)
+        alone = with_objective(outcomes, lambda sums: np.zeros(sums.shape[1]))
+        is_barred = any((costs == NEVER).any() for _, costs in self._cutoff_rules(self.problem))
+        for _ in range(1 if is_barred else 3):
+            nearest = search.at(best_rule(family, alone, starts, 1.0)[0].theta)
+            if nearest.missed < point.missed:
+                point = nearest
             if point.missed == 0:
                 break
-            starts = [point.theta, starts[1]]
+            over = np.flatnonzero(point.excess > ROUNDING)
+            alone, starts = minimizing(outcomes, over, np.ones(len(over))), [point.theta, starts[1]]
         return point
 
     def _spread_starts(self) -> list[np.ndarray]:
