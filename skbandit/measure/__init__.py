@@ -18,7 +18,6 @@ from skbandit.measure._bind import terms_of as terms_of
 from skbandit.measure._bind import warn_of_groups as warn_of_groups
 from skbandit.measure._bind import warn_of_no_group as warn_of_no_group
 from skbandit.measure._bind import warn_of_weightless as warn_of_weightless
-from skbandit.measure._confidence import trials_of as trials_of
 from skbandit.measure._forms import BoundConstraints as BoundConstraints
 from skbandit.measure._forms import LinearFractionalForms as LinearFractionalForms
 from skbandit.measure._forms import indicators as indicators
@@ -34,13 +33,13 @@ from skbandit.measure._metric import satisfied as satisfied
 from skbandit.measure._metric import verdicts as verdicts
 from skbandit.measure._metric import warn_of_few as warn_of_few
 from skbandit.measure._metric import worst_pairs as worst_pairs
-from skbandit.measure._score_limits import MeasuredShares as MeasuredShares
 from skbandit.measure._score_limits import ScoreLimits as ScoreLimits
 from skbandit.measure._score_limits import cluster_factors as cluster_factors
 from skbandit.measure._score_limits import interval as interval
 from skbandit.measure._score_limits import intervals as intervals
 from skbandit.measure._score_limits import reached_quantiles as reached_quantiles
 from skbandit.measure._score_limits import score_limits as score_limits
+from skbandit.measure._score_limits import trials_of as trials_of
 from skbandit.rates._atoms import atom_amounts as atom_amounts
 from skbandit.rates._atoms import atom_weights as atom_weights
 from skbandit.rates._atoms import check_classes as check_classes
@@ -63,7 +62,6 @@ from skbandit.rates._labels import encode as encode
 from skbandit.rates._labels import encode_classes as encode_classes
 from skbandit.rates._labels import positive_is_known as positive_is_known
 from skbandit.rates._labels import warn_of_blank as warn_of_blank
-from skbandit.rates._values import cells_of as cells_of
 from skbandit.rates._values import count as count
 from skbandit.rates._values import filled as filled
 from skbandit.rates._values import on_given_rows as on_given_rows

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from skbandit.exceptions import EmptyRateError
-from skbandit.measure._confidence import trials_at
-from skbandit.measure._score_limits import intervals
+from skbandit.measure._score_limits import intervals, trials_at
 from skbandit.rates._columns import Data
 from skbandit.rates._expression import Constraint, Rate, value_range
 from skbandit.rates._values import count

@@ -191,6 +191,7 @@ default="auto"
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"ad_features": True}
 
     _settings: RoundSettings
+    _rules: tuple[CostSensitiveRule, ...]
     _pairwise: RuleOfAds | None
     _described: AdFeatures | None
 
@@ -260,66 +261,55 @@ default="auto"
             wrong kind, or it takes no sample weights although rows differ in weight.
         """
         with fit_task(self, X, y, sample_weight) as step_done, atomic_fit(self) as draft:
-            draft._fit(X, y, available, ad_features, sample_weight, step_done)
+            refuse_lazy({"X": X, "y": y, "available": available}, PREDICTS)
+            warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
+            X, costs, allowed, weight = draft._read_training(X, y, available, sample_weight)
+            check_every_ad_observed(costs)
+            examples = Examples(
+                X,
+                costs.dense(),
+                np.ones(costs.shape, dtype=bool) if allowed is None else to_dense(allowed),
+                np.ones(costs.shape[0]) if weight is None else weight,
+            )
+            draft.reduction_ = draft.reduction
+            draft._pairwise, draft._described = None, None
+            if ad_features is not None:
+                if draft.reduction not in ("auto", "weighted_all_pairs") or draft.method != MASKED:
+                    raise ValueError(
+                        'ad_features are for masked rounds over all pairs: use reduction="auto" '
+                        f'or "weighted_all_pairs" and method="masked" with them, not {draft!r}.'
+                    )
+                if draft.estimator is not None and is_regressor(draft.estimator):
+                    raise ValueError(
+                        f"{type(draft.estimator).__name__} is a regressor, but ads are compared by "
+                        "a classifier: pass one, or use RegressionSetSelector."
+                    )
+                draft._described = read_ad_features(ad_features).of_ads(draft.ads_)
+                draft.reduction_ = "weighted_all_pairs"
+            elif draft.reduction == "auto":
+                draft.reduction_ = choose_reduction(draft.estimator, len(draft.ads_), draft.method)
+            draft._settings = settle_rounds(
+                len(draft.ads_),
+                draft.n_select,
+                all_available=available is None,
+                reduction=draft.reduction_,
+                method=draft.method,
+            )
+            draft.n_rounds_ = draft._settings.n_rounds
+            random = check_random_state(draft.random_state)
+            folds = None
+            # published rounds would choose even more duplicates
+            if draft.cross_fit is not None and draft.method == MASKED and examples.n > 1:
+                folds = folds_of_rows(X, examples.costs, min(draft.cross_fit, examples.n), random)
+
+            def report(k: int) -> None:
+                if draft.verbose:
+                    report_progress(f"[SetSelectClassifier] round {k + 1} of {draft.n_rounds_}")
+                step_done("round")
+
+            draft._rules = draft._learn(examples, folds, random, report)
+            draft._ad_keys = random.randint(2**63, size=len(draft.ads_), dtype=np.uint64)
         return self
-
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        available: Any,
-        ad_features: Any,
-        sample_weight: Any,
-        step_done: Callable[[str], None],
-    ) -> None:
-        refuse_lazy({"X": X, "y": y, "available": available}, PREDICTS)
-        warn_if_reordered({"X": X, "y": y, "sample_weight": sample_weight})
-        X, costs, allowed, weight = self._read_training(X, y, available, sample_weight)
-        check_every_ad_observed(costs)
-        examples = Examples(
-            X,
-            costs.dense(),
-            np.ones(costs.shape, dtype=bool) if allowed is None else to_dense(allowed),
-            np.ones(costs.shape[0]) if weight is None else weight,
-        )
-        self.reduction_ = self.reduction
-        self._pairwise, self._described = None, None
-        if ad_features is not None:
-            if self.reduction not in ("auto", "weighted_all_pairs") or self.method != MASKED:
-                raise ValueError(
-                    "ad_features are for masked rounds over all pairs: with them, use "
-                    f'reduction="auto" or "weighted_all_pairs" and method="masked", not {self!r}.'
-                )
-            if self.estimator is not None and is_regressor(self.estimator):
-                raise ValueError(
-                    f"{type(self.estimator).__name__} is a regressor, but ads are compared by a "
-                    "classifier: pass one, or use RegressionSetSelector."
-                )
-            self._described = read_ad_features(ad_features).of_ads(self.ads_)
-            self.reduction_ = "weighted_all_pairs"
-        elif self.reduction == "auto":
-            self.reduction_ = choose_reduction(self.estimator, len(self.ads_), self.method)
-        self._settings = settle_rounds(
-            len(self.ads_),
-            self.n_select,
-            all_available=available is None,
-            reduction=self.reduction_,
-            method=self.method,
-        )
-        self.n_rounds_ = self._settings.n_rounds
-        random = check_random_state(self.random_state)
-        folds = None
-        # published rounds would choose even more duplicates
-        if self.cross_fit is not None and self.method == MASKED and examples.n > 1:
-            folds = folds_of_rows(X, examples.costs, min(self.cross_fit, examples.n), random)
-
-        def report(k: int) -> None:
-            if self.verbose:
-                report_progress(f"[SetSelectClassifier] round {k + 1} of {self.n_rounds_}")
-            step_done("round")
-
-        self._rules = self._learn(examples, folds, random, report)
-        self._ad_keys = random.randint(2**63, size=len(self.ads_), dtype=np.uint64)
 
     def _learn(
         self,
@@ -329,22 +319,20 @@ default="auto"
         report: Callable[[int], None],
     ) -> tuple[CostSensitiveRule, ...]:
         """Learn the rule of each round."""
-        if self._described is not None:
-            alpha = shared_penalty(examples) if self.estimator is None else np.nan
-            Z = self._described.numbers()
-            self._pairwise = learn_pairwise(examples, Z, self.estimator, alpha, random)
-            for k in range(self.n_rounds_):
-                report(k)
-            return (self._pairwise(Z),) * self.n_rounds_
-        inside, outside = self.n_jobs, None
-        if folds is not None and not self._settings.trained_once:
-            inside, outside = outside, inside
-        learn = bind_learner(self.reduction_, self.estimator, examples, random, inside)
         if self._settings.trained_once:
-            rule = learn(examples)
+            if self._described is None:
+                name, n_jobs = self.reduction_, self.n_jobs
+                rule = bind_learner(name, self.estimator, examples, random, n_jobs)(examples)
+            else:
+                alpha = shared_penalty(examples) if self.estimator is None else np.nan
+                Z = self._described.numbers()
+                self._pairwise = learn_pairwise(examples, Z, self.estimator, alpha, random)
+                rule = self._pairwise(Z)
             for k in range(self.n_rounds_):
                 report(k)
             return (rule,) * self.n_rounds_
+        inside, outside = (self.n_jobs, None) if folds is None else (None, self.n_jobs)
+        learn = bind_learner(self.reduction_, self.estimator, examples, random, inside)
         n_choices = np.full(examples.n, self.n_rounds_)
         if self._settings.leaves_out:
             # at least one round per row, for the order of the ads that are kept

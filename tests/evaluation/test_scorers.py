@@ -25,7 +25,7 @@ from skbandit.evaluation import (
 )
 from skbandit.evaluation._score import Spread
 from skbandit.exceptions import ReplayCoverageWarning
-from skbandit.measure._confidence import wilson_score
+from skbandit.measure._score_limits import wilson_score
 from tests.policies import Always, EpsilonGreedy, QuickEpsilonGreedy
 from tests.tiers import first
 from tests.worlds import refuses, snips, warns

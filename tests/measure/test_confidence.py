@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, norm
 
 from skbandit.measure import Columns, Data, Rows, bind_rate, count, interval
-from skbandit.measure._confidence import clopper_pearson, wilson_score
+from skbandit.measure._score_limits import clopper_pearson, wilson_score
 from skbandit.rates import (
     churn,
     error_rate,
