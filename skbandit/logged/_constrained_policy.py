@@ -218,6 +218,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
 
     _arms: np.ndarray
     _correction: Correction | None
+    _models: OutcomeModels
     _unknown: EstimatedGroups | None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -378,7 +379,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         costs, held_out, fold = self._fit_models(logged, events, y, codes[0])
         # shares and spends are those of the final models; outcomes are of decisions for rows that
         # took no part in the models, which else would choose their luckiest rows
-        on_logged = self._problem_with_ties(logged, held_out if events is None else None)
+        predicted = held_out if events is None else self._models.predict(logged.X)
+        self._models = self._models.with_ties_of(self._problem(logged, predicted).base)
+        on_logged = self._problem(logged, predicted)
         unseen = on_logged if events is None else self._problem(logged, held_out)
         today = on_logged if traffic is logged else self._problem(traffic)
         measure = self._measure(today, unseen, events, held_out, codes)
@@ -530,11 +533,6 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         problem = self._goals.problem(replace(contexts, mask=allowed), *given)
         value = predicted.get(REWARD) if self._goals.value_breaks_ties else None
         return replace(problem, base=problem.base + self._models.noise(contexts.X, value))
-
-    def _problem_with_ties(self, contexts: Contexts, predicted: Any) -> Problem:
-        """Return the problem with the noise that it needs, which later ones get, too."""
-        self._models = self._models.with_ties_of(self._problem(contexts, predicted).base)
-        return self._problem(contexts, predicted)
 
     def _measure(
         self,

@@ -212,21 +212,15 @@ def attainable(problem: Problem, k: int) -> float:
         return best_prices(moved.minimizing(k))[1] - moved.bound[k]
 
     if not problem.is_ratio[k]:
-        by = excess(0.0)
-        return by if by <= _largest_excess(problem, k) else np.inf
+        by, only = excess(0.0), problem.minimizing(k)
+        uses = only.row_costs(without_prices(only))
+        most = -only.weight @ lowest_sums(np.where(np.isfinite(uses), -uses, np.inf), only.n_select)
+        return by if by <= most - problem.bound[k] else np.inf  # beyond any value of the goal
     low, high = 0.0, 1.0
     for _ in range(RATIO_BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if excess(middle) <= CONFLICT else (middle, high)
     return high
-
-
-def _largest_excess(problem: Problem, k: int) -> float:
-    """Return the largest value of goal k whatever is decided, a sum, over its bound."""
-    only = problem.minimizing(k)
-    uses = only.row_costs(without_prices(only))
-    minus = np.where(np.isfinite(uses), -uses, np.inf)
-    return float(-(only.weight @ lowest_sums(minus, only.n_select)) - problem.bound[k])
 
 
 def told_apart(value: float, other: float, digits: int = 3) -> str:

@@ -223,18 +223,6 @@ class Problem:
     def sums(self, share: np.ndarray) -> np.ndarray:
         """Sum the G objectives and the m goals, without constants, at shares (N, D)."""
         tables = np.concatenate([self.objective, self.goals])
-        if self.base.size and share.dtype == bool:  # few of many decisions
-            row, decision = decisions(share)
-            weight = self.weight[row]
-            D, phi = share.shape[1], np.asarray(self.strata)
-            of_strata = [np.bincount(decision, x[row] * weight, D) for x in phi.T]
-            totals = np.tensordot(tables, np.array(of_strata).reshape(-1, D), 2)
-            costs = self.base[row, decision]
-            totals[0] += weight @ np.where(np.isfinite(costs), costs, 0.0)
-            for k, c, use in self.by_row:
-                used = use.rate[row] * use.of(row, decision)
-                totals[len(self.constant) + k] += c * (weight @ used)
-            return totals
         weighted = share * self.weight[:, None]
         totals = np.tensordot(tables, np.asarray(self.strata.T @ weighted), 2)
         if self.base.size:

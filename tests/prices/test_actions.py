@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbandit.prices._dual import attainable, best_prices, conflicting
-from skbandit.prices._problem import Prices, Problem, Use, lowest_entries, stacked
+from skbandit.prices._problem import Prices, Problem, Use, decisions, lowest_entries, stacked
 from tests.prices.test_dual import solve
 
 
@@ -124,5 +124,6 @@ def test_a_column_of_the_rows_times_amounts_by_decision_is_a_table():
         assert ours.reach == pytest.approx(theirs.reach)
         for k in range(2):
             assert ours.table(k) == pytest.approx(theirs.table(k))
-        decided = lowest_entries(-of_rows, 1)
-        assert ours.sums(decided) == pytest.approx(theirs.sums(decided.astype(float)))
+        for mine, other in zip(ours.uses[0], theirs.uses[0], strict=True):
+            decided = decisions(lowest_entries(-of_rows, 1))
+            assert mine[1].of(*decided) == pytest.approx(other[1].of(*decided))
