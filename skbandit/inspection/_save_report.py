@@ -130,10 +130,15 @@ def save_report(
     ...     "The goal is met." in path.read_text(encoding="utf-8")
     True
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path={path!r} must be the name of a file.")
+    path = Path(path)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ValueError(f"path={str(path)!r} is no file in a folder that exists.")
     case = Case.read(model, X, y, attributes, by, groups, today)
     sections = [section for panel in PANELS for section in panel(case)]
     text = _page.page(title or f"Report on {type(case.fitted).__name__}", sections)
-    _replace_file(Path(path), text.encode("utf-8", "backslashreplace"))
+    _replace_file(path, text.encode("utf-8", "backslashreplace"))
 
 
 def _replace_file(path: Path, content: bytes) -> None:
@@ -184,10 +189,10 @@ def _setting(value: Any) -> str:
 
 def _data(case: Case) -> Iterable[Section]:
     """Show fingerprints of the data, and how many rows have no label."""
-    fingerprints = {"X": _fingerprint(case.X), "y": _fingerprint(case.y)}
-    if case.attributes is not None:
-        fingerprints["attributes"] = _fingerprint(case.columns.attributes)
-    if getattr(case.y, "ndim", 1) == 1 and (missing := int(pd.isna(np.asarray(case.y)).sum())):
+    attributes = None if case.attributes is None else case.columns.attributes
+    data = {"X": case.X, "y": case.y, "attributes": attributes}
+    fingerprints = {name: _fingerprint(rows) for name, rows in data.items() if rows is not None}
+    if np.ndim(case.y) == 1 and (missing := int(pd.isna(np.asarray(case.y)).sum())):
         fingerprints["y"] += f"; {missing:,} rows without a label count in no rate that needs one"
     yield "Data", _page.plain_table(("", ""), [*fingerprints.items()], kind="facts")
 

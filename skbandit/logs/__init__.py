@@ -9,6 +9,8 @@ collection of labels per row, or one for all rows. `read_pools` reads it for pol
 for selectors, both after `align_rows`, which needs X as the user passed it.
 """
 
+from types import ModuleType
+
 from skbandit.logs._arm_models import *  # noqa: F403
 from skbandit.logs._arms import *  # noqa: F403
 from skbandit.logs._blocks import *  # noqa: F403
@@ -25,3 +27,8 @@ __all__ = ["join_rewards"]
 
 def __dir__() -> list[str]:
     return __all__
+
+
+for _name, _value in list(vars().items()):  # modules that the files above import
+    if isinstance(_value, ModuleType) and not _value.__name__.startswith("skbandit"):
+        del globals()[_name]

@@ -423,7 +423,8 @@ def _read_available(available: Any, arms: Collection[Any]) -> _Table | _Rows:
     if entries and (not _is_collection(entries[0]) or _are_tuple_labels(entries, arms)):
         return tuple(_one_for_all(entries, arms))
     first = entries[0] if entries else ()
-    if not _are_flags(first) or any(isinstance(label, bool) for label in arms):
+    unknown = not arms and isinstance(first, tuple)  # no table has columns for them
+    if unknown or not _are_flags(first) or any(isinstance(label, bool) for label in arms):
         return entries
     for k, row in enumerate(entries):
         if not _are_flags(row) or len(row) != len(first):

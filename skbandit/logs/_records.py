@@ -320,6 +320,8 @@ def _by_id(records: Iterable[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]
     choices: dict[Any, Mapping[str, Any]] = {}
     rows: Any = records.to_dict("records") if isinstance(records, pd.DataFrame) else records
     for given in rows:
+        if not isinstance(given, Mapping):
+            raise TypeError(f"a record is no dict, but {given!r}: pass what `record` returned.")
         if lacking := [name for name in ("id", "context", "arm") if name not in given]:
             raise ValueError(
                 f"a record has no {lacking[0]!r}, but {first_few(given)}: pass what `record` "
@@ -435,6 +437,8 @@ def _added(reward: Any, other: Any, key: Any) -> Any:
 def _reward(value: Any) -> Any:
     """Return a reward, as a tuple if there is one per place; None if it is missing."""
     value = _label(value)
+    if isinstance(value, str):
+        raise TypeError(f"a reward is the text {value!r}: pass numbers.")
     if not isinstance(value, tuple):
         return None if pd.isna(value) else value
     parts: tuple[Any, ...] = tuple(math.nan if pd.isna(part) else part for part in value)

@@ -43,11 +43,15 @@ class RateFunction(partial[Rate]):
         """Return its name, by which it is pickled and copied."""
         return self.__name__  # type: ignore[attr-defined]
 
-    def _refuse(self, other: object) -> NoReturn:
+    def __repr__(self) -> str:
+        """Show the name, for messages."""
+        return f"{self.__name__} without parentheses"  # type: ignore[attr-defined]
+
+    def _refuse(self, other: object = None) -> NoReturn:
         name = self.__name__  # type: ignore[attr-defined]
         raise TypeError(f"{name} is a function, and {name}() a rate: write the parentheses.")
 
-    __ge__ = __le__ = __gt__ = __lt__ = __add__ = __radd__ = __sub__ = __rsub__ = _refuse
+    __ge__ = __le__ = __gt__ = __lt__ = __add__ = __radd__ = __sub__ = __rsub__ = __neg__ = _refuse
     __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
 
 

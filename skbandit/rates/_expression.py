@@ -433,12 +433,14 @@ class Constraint:
     def __repr__(self) -> str:
         return self.text if self.name is None else f"({self.text}).named({self.name!r})"
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self, other: object = None) -> NoReturn:
         raise TypeError(
             f"{self.text} is a constraint and has no truth value. Write a list for several "
             "constraints, [a, b] instead of (a) and (b), and two of them for a chained comparison: "
             "[rate >= low, rate <= high]."
         )
+
+    __and__ = __or__ = __add__ = __ge__ = __le__ = __bool__
 
     @property
     def text(self) -> str:

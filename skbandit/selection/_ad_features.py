@@ -92,6 +92,10 @@ def read_ad_features(ad_features: Any) -> AdFeatures:
         raise ValueError(
             f"ad_features must be a table with one row per ad, got {np.ndim(table)} dimensions."
         )
+    names = list(getattr(table, "columns", ()))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"ad_features has the column {twice!r} more than once: rename one.")
     index = getattr(table, "index", None)
     if index is None:
         return AdFeatures(np.arange(len(table)), check_array(table))

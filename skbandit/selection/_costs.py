@@ -318,7 +318,11 @@ def read_position_weights(weights: Any, n_select: int) -> np.ndarray:
     """
     if weights is None:
         return np.ones(n_select)
-    numbers = np.asarray(weights, dtype=float)
+    try:
+        numbers = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError) as error:
+        message = f"position_weights must be a list of numbers, got {weights!r}."
+        raise type(error)(message) from error
     if numbers.ndim != 1 or len(numbers) < n_select:
         raise ValueError(
             f"position_weights has shape {numbers.shape}, but n_select={n_select} positions need a "

@@ -238,6 +238,8 @@ def finite(value: Any, name: str) -> float:
         number = float(value)
     except OverflowError:
         number = math.inf
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}={value!r} must be a number.") from error
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite and at most 1.8e308: {name} is beyond.")
     return number

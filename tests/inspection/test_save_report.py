@@ -392,7 +392,14 @@ def test_other_models_are_refused(tmp_path):
     slates = LOG[NEW].assign(reward=[(0.0, 1.0)] * N)
     model = OffPolicyClassifier().fit(X[TRAIN], LOG[TRAIN])
     refuses(r"log of slates.*slate_pseudo_inverse", saved, tmp_path, model, X[NEW], slates)
+    refuses("is no file in a folder", save_report, model, X[NEW], LOG[NEW], tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_page_without_labels_says_which_goal_is_not_measured(threshold, tmp_path):
+    with pytest.warns(UserWarning, match="is not measured"):
+        _, text = saved(tmp_path, threshold, X[NEW], None, attributes=PEOPLE[NEW])
+    assert "decision share without constraints" in text and "is met" not in text
 
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)

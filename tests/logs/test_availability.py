@@ -365,3 +365,8 @@ def test_one_row_is_read_as_the_first_of_two(pool):
         return pools.mask(len(codes))[0].tolist(), list(codes)
 
     assert read([pool]) == read([pool, pool])
+
+
+def test_tuples_of_booleans_are_labels_where_no_arm_is_known():
+    pools = read_pools([(True, False), (True,)], 2, codes := {})
+    assert list(codes) == [True, False] and pools.sizes.tolist() == [2, 1]

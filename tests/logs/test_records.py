@@ -310,7 +310,9 @@ def test_sums_of_rewards_per_place():
     record = policy.record([[1.0]], ["a", "b"], [1.0, 1.0]) | {"id": "0", "time": 0.0}
     rewards = {"id": ["0"] * 3, "reward": [[1, None], [2, 0.5], [0, 1]], "time": [1.0, 2.0, 3.0]}
     assert join_rewards([record], rewards, repeats="sum")[1]["reward"].tolist() == [(3, 1.5)]
-    for other in (4, "4", [1, 2, 3]):
+    text = [{"id": "0", "reward": "4"}]
+    refuses("a reward is the text '4'", join_rewards, [record], text, error=TypeError)
+    for other in (4, [1, 2, 3]):
         mixed = [{"id": "0", "reward": [1, 2]}, {"id": "0", "reward": other}]
         refuses("which cannot be added", join_rewards, [record], mixed, repeats="sum")
 

@@ -24,6 +24,7 @@ from skbandit.rates import (
     ratio,
     recall,
 )
+from tests.worlds import refuses
 
 rng = np.random.default_rng(0)
 SEEN = (
@@ -266,9 +267,11 @@ def test_impossible_expressions_are_refused(make, error, message):
 
 @pytest.mark.parametrize(
     "compare",
-    [lambda: recall >= 0.85, lambda: 0.85 <= recall, lambda: 2 * recall, lambda: recall - 1],
+    [lambda: recall >= 0.85, lambda: 0.85 <= recall, lambda: -recall, lambda: recall - 1],
 )
 def test_a_rate_without_parentheses_says_so(compare):
     with pytest.raises(TypeError, match=r"recall is a function, and recall\(\) a rate"):
         compare()
     assert pickle.loads(pickle.dumps(recall)) is recall
+    refuses(r"recall\(\) \+ recall without parentheses", recall().__add__, recall, error=TypeError)
+    refuses("is a constraint", (recall() >= 0.5).__and__, recall() >= 0.6, error=TypeError)

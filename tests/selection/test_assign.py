@@ -384,6 +384,7 @@ def test_costs_missing_as_in_fit_are_estimated_by_position():
     [
         ((1.0, 0.5), r"shape \(2,\), but n_select=3 positions"),
         ([[1.0, 0.5, 0.2]], r"shape \(1, 3\)"),
+        (["a", "b", "c"], "position_weights must be a list of numbers, got"),
         ((1.0, np.nan, 0.2), r"position_weights\[1\] is nan"),
         ((1.0, 0.5, -0.2), r"position_weights\[2\] is -0.2"),
         ((0.5, 1.0, 0.5), r"position_weights\[1\] is 1, .* descend to 0 .* sort them"),

@@ -272,5 +272,10 @@ def test_features_are_read_by_label():
     assert features.positions_of(np.array(["b", "z"])).tolist() == [1, -1]
     twice = table.rename(index={"c": "a"})
     refuses("describes ad 'a' more than once", read_ad_features, twice)
+    refuses(
+        "has the column 'k' more than once",
+        read_ad_features,
+        pd.DataFrame([[1, 2]], columns=["k", "k"]),
+    )
     message = "must be a table with one row per ad, got 1 dimensions"
     refuses(message, read_ad_features, np.zeros(3))

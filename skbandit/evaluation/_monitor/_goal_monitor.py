@@ -148,6 +148,8 @@ class GoalMonitor:
         self.false_alarms = float(false_alarms)
         self.by = (by,) if isinstance(by, str) else tuple(by or ())
         self.pos_label = _counts.as_name(pos_label, "pos_label")
+        if isinstance(labels, str):
+            raise TypeError(f"labels={labels!r} must be a list of labels.")
         self.labels = None if labels is None else tuple(map(plain, np.asarray(labels, object)))
         self.within = None if within is None else _calendar.read_length(within, "within")
         self._calendar = _calendar.Calendar.read(period, tz)
@@ -473,6 +475,8 @@ class GoalMonitor:
         others = [others] if isinstance(others, GoalMonitor) else list(others)
         total = deepcopy(self)
         for other in others:
+            if not isinstance(other, GoalMonitor):
+                raise TypeError(f"merge takes monitors, got {other!r:.80}.")
             mine, theirs = (monitor._settings() for monitor in (self, other))
             for name in [name for name in mine if mine[name] != theirs[name]][:1]:
                 raise ValueError(
