@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain, pairwise
 from typing import Any, Literal
 
@@ -133,7 +133,15 @@ def make_bandit_log(
 
     X = rng.standard_normal((n_events, n_features))
     timestamp = np.sort(rng.uniform(0.0, duration, n_events))
-    stages = list(_stages(timestamp, duration, n_arms, n_available or n_arms))
+    # blocks of events between two replacements, and their available arms, ascending
+    size = n_available or n_arms
+    times = duration * np.arange(1, n_arms - size + 1) / (n_arms - size + 1)
+    edges = [0, *np.searchsorted(timestamp, times).tolist(), n_events]
+    stages = [
+        (slice(first, min(first + _BLOCK_SIZE, stop)), np.arange(k, k + size))
+        for k, (start, stop) in enumerate(pairwise(edges))
+        for first in range(start, stop, _BLOCK_SIZE)
+    ]
 
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)])
     available = None
@@ -210,18 +218,6 @@ def _intercept_shift(
 
     furthest = np.abs(eta).max() + 40.0
     return float(brentq(excess, -furthest, furthest, xtol=1e-12))
-
-
-def _stages(
-    timestamp: np.ndarray, duration: float, n_arms: int, n_available: int
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Return blocks of events between two replacements, and their available arms, ascending."""
-    n_stages = n_arms - n_available + 1
-    times = duration * np.arange(1, n_stages) / n_stages
-    edges = [0, *np.searchsorted(timestamp, times).tolist(), len(timestamp)]
-    for k, (start, stop) in enumerate(pairwise(edges)):
-        for first in range(start, stop, _BLOCK_SIZE):
-            yield slice(first, min(first + _BLOCK_SIZE, stop)), np.arange(k, k + n_available)
 
 
 def make_set_selection(

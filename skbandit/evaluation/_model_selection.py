@@ -178,24 +178,16 @@ class OffPolicyScorer(_PolicyScorer):
         float
             Higher is better; nan, with a warning, if the policy never chooses a logged action.
         """
+        given = {"attributes": attributes, "available": available}
         if self.constrained:
             policy, rows = behind_transformers(estimator, X)
-            given = {"attributes": attributes, "available": available}
             slack = policy.constraint_report(rows, y, **given)["slack"].to_numpy()
             if (violation := -slack[slack < -RATE_TOL].sum()) > 0:
                 lowest = float(read_log(y, reward=reward, columns=policy.columns).reward.min())
                 return lowest - violation * max(1.0, abs(lowest))
-        estimate = off_policy_value(
-            estimator,
-            X,
-            y,
-            reward=reward,
-            propensity=propensity,
-            available=available,
-            attributes=attributes,
-            groups=groups,
-            **{name: getattr(self, name) for name in _OPTIONS},
-        )
+        given |= {"reward": reward, "propensity": propensity, "groups": groups}
+        options = {name: getattr(self, name) for name in _OPTIONS}
+        estimate = off_policy_value(estimator, X, y, **given, **options)
         if self.confidence_level is None:
             return estimate.mean_reward
         return estimate.interval(self.confidence_level, kind=self.kind)[0]
@@ -351,16 +343,9 @@ class ReplayScorer(_PolicyScorer):
         columns, _ = name_columns(policy, None, named=column_names(y) is not None)
         warn_if_reordered({"y": y, "sample_weight": sample_weight})
         options.check_policy(policy)
-        X, log = read_replayed(
-            policy,
-            X,
-            y,
-            reward=reward,
-            propensity=propensity,
-            available=available,
-            timestamp=timestamp,
-            columns=columns,
-        )
+        given = {"reward": reward, "propensity": propensity, "available": available}
+        given |= {"timestamp": timestamp, "columns": columns}
+        X, log = read_replayed(policy, X, y, **given)
         weight = check_row_weights(sample_weight, len(log), "sample_weight")
         if self.start == "cold":
             policy = clone(policy)

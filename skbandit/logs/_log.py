@@ -225,14 +225,12 @@ class Log:
 
     def take(self, rows: np.ndarray | slice) -> Log:
         """Return the given events as a log, in the given order."""
-        return replace(
-            self,
-            action=self.action[rows],
-            reward=self.reward[rows],
-            propensity=None if self.propensity is None else self.propensity[rows],
-            pools=None if self.pools is None else self.pools.take(rows),
-            timestamp=None if self.timestamp is None else self.timestamp[rows],
-        )
+        of_rows: dict[str, Any] = {
+            name: None if values is None else values[rows]
+            for name in ("action", "reward", "propensity", "timestamp")
+            for values in [getattr(self, name)]
+        }
+        return replace(self, **of_rows, pools=self.pools and self.pools.take(rows))
 
     @property
     def shown(self) -> np.ndarray:

@@ -15,11 +15,12 @@ from sklearn.exceptions import NotFittedError
 
 from skbandit import measure
 from skbandit.evaluation._guaranteed import read_range
-from skbandit.evaluation._monitor import _batch, _calendar, _counts, _lines, _state, _units
+from skbandit.evaluation._monitor import _batch, _calendar, _counts, _lines, _units
 from skbandit.evaluation._monitor._evidence import needed
 from skbandit.evaluation._rate_report import ALL
+from skbandit.utils import _validation
 from skbandit.utils._trials import labels_of_groups
-from skbandit.utils._validation import check_row_weights, finite, plain, warn, warn_if_reordered
+from skbandit.utils._validation import as_labels, finite, plain, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -37,6 +38,9 @@ TYPES = {"n_rows": "int64", "n_labeled": "Int64", "since": "datetime64[ns]"} | d
 
 SETTINGS = "false_alarms", "by", "pos_label", "labels", "within", "period", "ranges", "tz"
 """Others than goals."""
+
+VERSION = 3
+"""Version of the JSON state."""
 
 MONTH = 4
 """Weeks in which a fall is to be seen, and of which rows are counted for it."""
@@ -275,7 +279,7 @@ class GoalMonitor:
         """
         tables = {"decided": decided, "y_true": y_true, "attributes": attributes, "time": time}
         tables |= {"id": id, "sample_weight": sample_weight, "outcomes": outcomes}
-        warn_if_reordered(tables)
+        _validation.warn_if_reordered(tables)
         choices = _batch.listed(decided, "decided")
         n = len(choices)
         at = self._times(time, n)
@@ -285,7 +289,8 @@ class GoalMonitor:
         people = labels_of_groups(groups, n, decided, y_true, attributes)
         weight = None
         if sample_weight is not None:
-            weight = check_row_weights(sample_weight, n, "sample_weight") if n else np.zeros(0)
+            check = _validation.check_row_weights
+            weight = check(sample_weight, n, "sample_weight") if n else np.zeros(0)
         rows = _batch.read_rows(choices, y_true=y_true, id=id, groups=people)
         rows = rows.assign(time=at, weight=weight)
         nameless = int((rows["label"].isna() & rows["id"].isna()).sum())
@@ -372,7 +377,7 @@ class GoalMonitor:
             If ids are unknown, repeated, or were labeled or given up before: their labels are left
             out. Or if labels came before their decisions: they count as of the decision.
         """
-        warn_if_reordered({"id": id, "y_true": y_true, "time": time})
+        _validation.warn_if_reordered({"id": id, "y_true": y_true, "time": time})
         ids = _batch.listed(id, "id")
         labels = _batch.listed(y_true, "y_true", len(ids))
         at = self._times(time, len(ids))
@@ -520,7 +525,24 @@ class GoalMonitor:
             Settings and counts, without any row. Under "open", rows that wait for a label, names
             of rows, and sums per person and week of a year.
         """
-        return _state.write_state(self)
+        return {
+            "skbandit.GoalMonitor": VERSION,
+            "settings": self._settings(),
+            "classes": list(self._labels.classes),
+            "decisions": list(self._labels.decisions),
+            "now": None if self._now < 0 else self._now,
+            "counts": self._counts.to_list(["rows", "seen", "amounts"]),
+            "alarms": json.loads(json.dumps([[*key, *at] for key, at in self._alarms.items()])),
+            "judged": [self._tested, self._n_looks],
+            "instances": sorted(self._instances),
+            "zoned": self._zoned,
+            "open": {
+                "rows": [[name, dict(row)] for name, row in self._open.items()],
+                "people": self._counts.to_list(["people"]),
+                "past": list(map(list, self._past.items())),
+                "names": [self._warned, *self._names],
+            },
+        }
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], *, goals: Any = None) -> GoalMonitor:
@@ -543,7 +565,40 @@ class GoalMonitor:
         ValueError
             If it is not what a monitor of this version saves.
         """
-        return _state.read_state(cls, d, goals)
+        if not isinstance(d, Mapping) or d.get("skbandit.GoalMonitor") != VERSION:
+            raise ValueError(f"this is no GoalMonitor of version {VERSION}: {d!r:.80}.")
+        try:
+            settings = dict(d["settings"])
+            texts = settings.pop("goals")
+            if goals is None:
+                read = [(_units.read_goal(text), name) for text, name in texts]
+                goals = [goal if name is None else goal.named(name) for goal, name in read]
+            monitor = cls(goals, **settings)
+            if monitor._settings()["goals"] != texts:
+                raise ValueError("the goals are others.")
+            labels = as_labels(d["classes"], "classes"), as_labels(d["decisions"], "decisions")
+            monitor._labels = monitor._labels.more(*labels)
+            monitor._now = monitor._now if d["now"] is None else finite(d["now"], "now")
+            monitor._open |= _batch.read_records(d["open"]["rows"])
+            monitor._past |= {name: finite(when, "past") for name, when in d["open"]["past"]}
+            warned, *names = d["open"]["names"]
+            monitor._warned, monitor._names = bool(warned), dict.fromkeys(names)
+            monitor._tested, monitor._n_looks = map(_counts.as_period, d["judged"])
+            monitor._zoned = d["zoned"]
+            monitor._counts = _counts.Counts.from_list([*d["counts"], *d["open"]["people"]])
+            for table in vars(monitor._counts).values():
+                if any(not 0 <= key[0] < len(monitor._units) for key in table):
+                    raise ValueError("counts are of other goals.")
+            monitor._fresh = bool(monitor._counts.periods)
+            monitor._instances = set(map(str, d["instances"]))
+            for number, of, group, by, *periods in d["alarms"]:
+                raised, since = map(_counts.as_period, periods)
+                key = _counts.as_period(number), *map(_as_tuples, (of, group, by))
+                monitor._claims[key[0]]
+                monitor._alarms[key] = raised, since
+        except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+            raise ValueError(f"this is not what a GoalMonitor saves: {error!r}.") from error
+        return monitor
 
     def report(self, by: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Report what is known of each goal.
@@ -713,3 +768,7 @@ class GoalMonitor:
         table.attrs = {"goal": row["goal"], "on": line.on, "since": since}
         table.attrs |= {name: row[name] for name in ("value_since", "seen_in_30_days")}
         return table
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value

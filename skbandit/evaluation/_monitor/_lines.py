@@ -133,16 +133,9 @@ class Watched:
             unit, tally = self.units[key[0]], self.counts.tally(key, periods)
             terms.append(Term(tally, unit.low, unit.high, unit.atom.kind.name == "f1"))
         apart = all(self._apart(a, b) for k, a in enumerate(keys) for b in keys[:k])
-        total = Sum(
-            tuple(terms),
-            np.array([piece.above for piece, *_ in filled]),
-            np.array([piece.below for piece, *_ in filled]),
-            claim.constant,
-            claim.rest,
-            apart,
-            claim.constraint.bound,
-            claim.sign,
-        )
+        above, below = np.array([(piece.above, piece.below) for piece, *_ in filled]).T.copy()
+        of_claim = claim.constant, claim.rest, apart, claim.constraint.bound, claim.sign
+        total = Sum(tuple(terms), above, below, *of_claim)
         seen = [(key, self._covered(key)) for key in dict.fromkeys(keys)]
         with_label = [(key, part) for key, part in seen if self.units[key[0]].needs_label]
         n_rows, n_labeled = _in_groups(seen, 0), _in_groups(with_label, 1)
