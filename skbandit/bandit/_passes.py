@@ -193,8 +193,13 @@ def replay_rows(
     model = Model(posterior, rule, posterior.workspace())
     n_seen = n_events
     for first, stop in _spans(n_events, log.X):
-        rows = request.rows[first:stop]
-        dense = _with_rows(log, rows, course) if issparse(log.X) else log
+        dense = log
+        if issparse(log.X):  # these rows, and those that await learning
+            late = waiting[counts[kernels.N_LEARNED] : counts[kernels.N_WAITING]]
+            rows = np.concatenate([late, request.rows[first:stop]])
+            place = np.empty(log.X.shape[0], dtype=np.int64)
+            place[rows] = np.arange(len(rows))
+            dense = log._replace(X=log.X[rows].toarray(), place=place)
         n_seen = kernels.replay_rows(
             dense, schedule, first, stop, course, request.learn, most, alphas, posterior.mean,
             model, prior,
@@ -213,23 +218,13 @@ def _spans(n_events: int, X: Any) -> Iterator[tuple[int, int]]:
             yield first, min(first + most, part.stop)
 
 
-def _with_rows(log: EncodedLog, rows: np.ndarray, course: Course) -> EncodedLog:
-    """Log of which these rows, and those that await learning, are dense."""
-    counts = course.counts
-    late = course.waiting[counts[kernels.N_LEARNED] : counts[kernels.N_WAITING]]
-    rows = np.concatenate([late, rows])
-    place = np.empty(log.X.shape[0], dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    return log._replace(X=log.X[rows].toarray(), place=place)
-
-
 def replay_log(request: ReplayRequest, log: EncodedLog, learner: Learner) -> tuple[np.ndarray, int]:
     """Replay a log as `replay_rows` does, with the features of sparse contexts that are present.
 
     The weights of others, which were not learned before either, cannot change.
     """
     (posterior, rule, prior, _), X = learner, log.X
-    if not issparse(X) or every_weight_counts(posterior) or every_weight_changes(prior):
+    if not issparse(X) or every_weight_matters(learner):
         return replay_rows(request, log, learner)
     features = np.union1d(X.indices, np.flatnonzero(posterior.seen_squares))
     constant = [X.shape[1]] if rule.intercept else []
@@ -259,7 +254,7 @@ def _parts(
         for rows in slices(n_rows):
             yield rows, X[rows], None
         return
-    if every_weight_counts(posterior) or (prior is not None and every_weight_changes(prior)):
+    if every_weight_matters(learner):
         for first, last in _spans(n_rows, X):
             yield slice(first, last), X[first:last].toarray(), None
         return
@@ -283,15 +278,13 @@ def _parts(
         first = rows.stop
 
 
-def every_weight_counts(posterior: Posterior) -> bool:
-    """Return whether features that are 0 matter, as by correlations or centering."""
-    return posterior.cov_factor.ndim == 4 or len(posterior.center) > 0
-
-
-def every_weight_changes(prior: Prior) -> bool:
-    """Return whether learning changes weights of features that are 0, too."""
-    forgets = (prior.forgetting < 1).any()
-    return bool(forgets or prior.adaptive_mean or prior.adaptive_variance)
+def every_weight_matters(learner: Learner) -> bool:
+    """Return whether features that are 0 do: by correlations, centering, or as learning goes on."""
+    posterior, _, prior, _ = learner
+    if posterior.cov_factor.ndim == 4 or len(posterior.center) > 0:
+        return True
+    changes = prior is not None and (prior.adaptive_mean or prior.adaptive_variance)
+    return bool(changes or (prior is not None and (prior.forgetting < 1).any()))
 
 
 def gathered(posterior: Any, weights: np.ndarray | None) -> Any:

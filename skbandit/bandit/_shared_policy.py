@@ -314,15 +314,16 @@ class SharedGLMPolicy(PosteriorPolicy):
 
     def _start_posterior(self, dz: int) -> None:
         """Start from the prior, with this number of arm features."""
-        from skbandit.bandit.shared._state import fixed_units, prior_posterior, running_units
+        from skbandit.bandit.shared._state import new_units, prior_posterior
 
-        units = (running_units if self.standardize else fixed_units)(self.n_features_in_)
+        kind = () if self.standardize else (np.inf, 1.0)
+        units = new_units(self.n_features_in_, *kind)
         prior, full = self._read_prior(dz + 1), self.covariance == "full"
         self._posterior = prior_posterior(units, dz + 1, full, prior)
 
     def _describe(self, arm_features: Any = None) -> None:
         """Add the arms of a table, if any, that are not known yet."""
-        from skbandit.bandit.shared._state import fixed_units, running_units
+        from skbandit.bandit.shared._state import new_units
 
         if arm_features is None:
             return
@@ -339,7 +340,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         if self._described is None:
             dz = table.shape[1]
             self._arm_columns, self._described = table.columns.tolist(), np.empty((0, dz))
-            self._arm_units = running_units(dz, 2) if self.standardize else fixed_units(dz)
+            self._arm_units = new_units(dz, *((2,) if self.standardize else (np.inf, 1.0)))
             self._start_posterior(dz)
         rows = rows_of_new_arms(table, self._codes, self._described)
         if len(rows):

@@ -285,8 +285,9 @@ def read_pools(
     columns: Sequence[Any] | None = None,
     per_row: bool = False,
     n_known: int | None = None,
+    unknown: Unknown | None = "add",
 ) -> Pools:
-    """Read `available` into sets of arm numbers; new labels are appended to `codes`.
+    """Read `available` into sets of arm numbers; new labels are appended to `codes`, or refused.
 
     Parameters
     ----------
@@ -305,17 +306,25 @@ def read_pools(
     n_known : int, default=None
         If not None, an unnamed table numbers all but the first `n_known` of `codes` anew, in the
         order of their labels: nobody can arrange columns by the first row of each arm.
+    unknown : {"add", "error", "ignore"} or None, default="add"
+        What new labels are; see `read_mask`. With any but "add", an unnamed table has the columns
+        of `codes`, and sets may be empty.
 
     Returns
     -------
     Pools
-        No set is empty.
+        No set is empty, if new labels are added.
     """
     if n_rows == 1 and (pools := one_known_tuple(available, codes)):
         return pools
     read = list(available) if per_row else _read_available(available, codes)
     if isinstance(read, _Table):
         labels = read.labels
+        if unknown != "add":
+            flags = read.flags
+            if labels is not None:
+                flags = _columns_in_order(flags, labels, codes, unknown)
+            return _from_table(flags, list(codes), n_rows, codes, may_be_empty=True)
         if labels is None and columns is None:
             labels = list(codes)
             if n_known is not None:
@@ -331,9 +340,9 @@ def read_pools(
                 "DataFrame with one column per arm, named by its label."
             )
         return _from_table(read.flags, labels, n_rows, codes)
-    pools = _from_rows(read, n_rows, codes, "add")
+    pools = _from_rows(read, n_rows, codes, unknown)
     empty = np.flatnonzero(pools.sizes == 0)
-    if len(empty):
+    if len(empty) and unknown == "add":
         raise ValueError(f"available: row {empty[0]} has no arm at all.")
     return pools
 
@@ -368,21 +377,9 @@ def read_mask(
         return None
     ads = plain_labels(labels)
     codes: Codes = {label: k for k, label in enumerate(ads)}
-    read = _read_available(available, codes)
-    if not isinstance(read, _Table):
-        pools = _from_rows(read, n_rows, codes, unknown)
-        return pools.table(len(ads))[pools.of_event]
-    flags = read.flags
-    if flags.shape[0] != n_rows:
-        raise ValueError(f"available has {flags.shape[0]} rows, X has {n_rows}.")
-    if read.labels is not None:
-        return _columns_in_order(flags, read.labels, codes, unknown)
-    if flags.shape[1] != len(ads):
-        raise ValueError(
-            f"available has {flags.shape[1]} columns for {len(ads)} ads: pass a DataFrame to "
-            "name the columns, or the labels of the available ads."
-        )
-    return flags
+    pools = read_pools(available, n_rows, codes, unknown=unknown)
+    is_dense = getattr(available, "ndim", 1) == 2 and not sp.issparse(available)
+    return pools.mask(len(ads)) if is_dense else pools.table(len(ads))[pools.of_event]
 
 
 def _columns_in_order(
@@ -499,7 +496,9 @@ def _one_for_all(labels: list[Any], arms: Collection[Any]) -> list[Any]:
     return labels
 
 
-def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Pools:
+def _from_table(
+    flags: Any, columns: list[Any], n_rows: int, codes: Codes, may_be_empty: bool = False
+) -> Pools:
     """Return sets from flags with one column per arm."""
     matrix = flags.toarray() if sp.issparse(flags) else flags
     if matrix.shape != (n_rows, len(columns)):
@@ -508,13 +507,13 @@ def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Po
             f"event and one column per arm, {first_few(columns)}. Pass a DataFrame to name other "
             "columns."
         )
-    if not matrix.size:
+    if not matrix.size and not may_be_empty:
         raise ValueError(f"available has shape {matrix.shape}: it names no arm.")
-    if not matrix.any(axis=1).all():
+    if not may_be_empty and not matrix.any(axis=1).all():
         raise ValueError(f"available: row {int(np.argmin(matrix.any(axis=1)))} has no arm at all.")
     numbers = np.array([codes.setdefault(label, len(codes)) for label in columns], dtype=np.int64)
     order = np.argsort(numbers, kind="stable")
-    packed = np.packbits(matrix, axis=1)
+    packed = np.ascontiguousarray(np.packbits(matrix, axis=1))  # of any order of memory
     of_event = pd.factorize(packed.view(f"S{packed.shape[1]}").ravel())[0].astype(np.int32)
     sets = matrix[np.unique(of_event, return_index=True)[1]][:, order]
     which = np.nonzero(sets)[1]

@@ -258,6 +258,13 @@ def test_one_meaning(reader, form, labels):
 
 
 @READERS
+def test_tables_of_more_than_eight_arms_in_any_order_of_memory(reader):
+    mask = np.arange(4 * 9).reshape(4, 9) % 5 > 0
+    table = pd.DataFrame(np.asfortranarray(mask))
+    np.testing.assert_array_equal(reader(table, range(9)), mask)
+
+
+@READERS
 @pytest.mark.parametrize(
     "available",
     [["a", "c"], ("c", "a"), {"a", "c"}, np.array(["a", "c"]), pd.Index(["a", "c"])],

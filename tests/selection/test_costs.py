@@ -125,8 +125,8 @@ def test_costs_refused(y, message):
 @pytest.mark.parametrize(
     ("available", "message"),
     [
-        (AVAILABLE[:1], "available has 1 rows, X has 2"),
-        (AVAILABLE[:, :2], "2 columns for 3 ads"),
+        (AVAILABLE[:1], r"shape \(1, 3\), expected \(2, 3\)"),
+        (AVAILABLE[:, :2], r"shape \(2, 2\), expected \(2, 3\)"),
         (AVAILABLE[0], "one boolean per row or arm"),
         (AVAILABLE + 0.5, "got 1.5 in row 0"),
         (sp.csr_array(2.0 * AVAILABLE), "got 2.0"),

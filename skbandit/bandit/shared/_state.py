@@ -34,15 +34,10 @@ class Units(NamedTuple):
     seen: np.ndarray  # (2,): rows seen, and the number at which a renewal is due
 
 
-def fixed_units(d: int) -> Units:
-    """Return units in which features are taken as they are."""
-    return Units(np.zeros(d), np.ones(d), np.zeros(d), np.zeros(d), np.array([0.0, np.inf]))
-
-
-def running_units(d: int, first_renewal: int = FIRST_RENEWAL) -> Units:
-    """Return units before the first row."""
+def new_units(d: int, first_renewal: float = FIRST_RENEWAL, rate: float = 0.0) -> Units:
+    """Return units before the first row; a rate of 1 takes features as they are until renewed."""
     seen = np.array([0.0, first_renewal])
-    return Units(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), seen)
+    return Units(np.zeros(d), np.full(d, rate), np.zeros(d), np.zeros(d), seen)
 
 
 @compiled_exactly
