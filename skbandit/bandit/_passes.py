@@ -19,7 +19,7 @@ from skbandit.bandit import _kernels as kernels
 from skbandit.bandit._events import EncodedLog, Events
 from skbandit.bandit._kernels import Course, Model, Schedule
 from skbandit.bandit._posterior import begin, change_units, restart, settle
-from skbandit.bandit._state import N_EVENTS, ChoiceRule, Posterior, Prior
+from skbandit.bandit._state import N_EVENTS, ChoiceRule, Posterior
 from skbandit.bandit._units import FIRST_RENEWAL, GROWN, is_due
 from skbandit.bandit.exploration import explores_by_score
 from skbandit.bandit.shared._state import settle as settle_shared
