@@ -25,26 +25,14 @@ from skbandit.utils._validation import first_few
 
 
 @dataclass(frozen=True)
-class MultiOutputModel:
-    """One regressor that predicts the costs of all ads."""
-
-    estimator: Any
-
-    def costs(self, X: Any) -> np.ndarray:
-        """Costs of shape (n_rows, n_ads)."""
-        predicted = predict_finite(self.estimator, X)
-        return predicted.reshape(len(predicted), -1)
-
-
-@dataclass(frozen=True)
-class PerAdModels:
-    """One regressor or `ExpectedCost` per ad."""
+class CostModels:
+    """One regressor or `ExpectedCost` per ad, or one regressor that predicts all costs."""
 
     estimators: list[Any]
 
     def costs(self, X: Any) -> np.ndarray:
         """Costs of shape (n_rows, n_ads)."""
-        return np.stack([predict_finite(model, X) for model in self.estimators], axis=1)
+        return np.column_stack([predict_finite(model, X) for model in self.estimators])
 
 
 @dataclass(frozen=True)
@@ -69,7 +57,7 @@ class ExpectedCost:
 
 def learn_costs(
     estimator: Any, X: Any, costs: CostMatrix, weight: np.ndarray | None, n_jobs: int | None
-) -> Linear | MultiOutputModel | PerAdModels:
+) -> Linear | CostModels:
     """Fit an estimator to observed costs.
 
     `Ridge` is fitted by normal equations if that is faster; None is `Ridge` with the penalty
@@ -89,12 +77,12 @@ def learn_costs(
     complete = bool((costs.n_observed() == costs.shape[0]).all())
     if complete and n_ads > 1 and is_multi_output(learner):
         fitted = clone(learner).fit(X, costs.dense(), **weight_params(learner, weight))
-        return MultiOutputModel(fitted) if ridge is None else Linear.of([fitted])
+        return CostModels([fitted]) if ridge is None else Linear.of([fitted])
     calls = (
         partial(_fit_ad, learner, X, *costs.of_ad(j), weight, costs.ads[j]) for j in range(n_ads)
     )
     models = in_parallel(calls, n_jobs)
-    return PerAdModels(models) if ridge is None else Linear.of(models)
+    return CostModels(models) if ridge is None else Linear.of(models)
 
 
 def ridge_of(estimator: Any) -> Ridge | None:

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils import check_array, get_tags
 
 from skbandit.selection._ad_features import AdFeatures, fit_bilinear, fit_pairs, read_ad_features
-from skbandit.selection._cost_models import MultiOutputModel, constant, learn_costs, ridge_of
+from skbandit.selection._cost_models import CostModels, constant, learn_costs, ridge_of
 from skbandit.selection._costs import CostMatrix, check_every_ad_observed
 from skbandit.selection._mixin import PREDICTS, CostModelMixin
 from skbandit.selection._ridge import MAX_GRAM, Linear, NormalEquations, choose_penalty
@@ -237,9 +237,11 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
             warn_of_better_trees(X, costs, weight)
         with explained_entries(X, type(self.estimator).__name__):
             self._model = learn_costs(self.estimator, X, costs, weight, self.n_jobs)
-        for name in ("estimator", "estimators"):
-            if hasattr(self._model, name):
-                setattr(self, f"{name}_", getattr(self._model, name))
+        fitted = self._model.estimators if isinstance(self._model, CostModels) else []
+        if len(fitted) == len(self.ads_):
+            self.estimators_ = fitted
+        elif fitted:
+            self.estimator_ = fitted[0]
 
     def _fit_shared(
         self, ridge: Ridge | None, X: Any, costs: CostMatrix, weight: np.ndarray | None
@@ -416,5 +418,5 @@ class PopularitySetSelector(CostModelMixin, BaseEstimator):
             observed = map(costs.of_ad, range(costs.shape[1]))
             means = [np.average(paid, weights=weight[rows]) for rows, paid in observed]
             draft.mean_costs_ = np.array(means)
-            draft._model = MultiOutputModel(constant(draft.mean_costs_))
+            draft._model = CostModels([constant(draft.mean_costs_)])
         return self

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from skbandit.selection._cost_models import ExpectedCost, PerAdModels, constant
+from skbandit.selection._cost_models import CostModels, ExpectedCost, constant
 from skbandit.selection.reductions._rule import Examples, LowestCost, fit_binary
 from skbandit.utils._fitting import in_parallel
 
@@ -33,7 +33,7 @@ def learn_one_vs_rest(examples: Examples, *, learner: Any, n_jobs: int | None = 
         ),
         n_jobs,
     )
-    return LowestCost(PerAdModels(models))
+    return LowestCost(CostModels(models))
 
 
 def _learn_ad(learner: Any, X: Any, costs: np.ndarray, weight: np.ndarray, mean: float) -> Any:
