@@ -16,18 +16,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbandit import logs
 from skbandit import measure as rates_on_rows
 from skbandit.exceptions import InfeasibleConstraintsError
-from skbandit.logged import _policy_rule
+from skbandit.logged import _action_tables, _policy_rule
 from skbandit.logged._action_goals import ActionGoals, prices_by_selection
 from skbandit.logged._action_measure import ActionMeasure, Correction, MeasuredCosts
-from skbandit.logged._action_tables import (
-    COST,
-    REWARD,
-    LoggedOutcomes,
-    arms_of_table,
-    costs_of_slates,
-    read_action_log,
-    read_costs,
-)
+from skbandit.logged._action_tables import COST, REWARD, LoggedOutcomes
 from skbandit.logged._outcome_models import OutcomeModels
 from skbandit.logged._policy_report import report_on
 from skbandit.logged._unknown_groups import (
@@ -421,9 +413,9 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         weight = check_row_weights(sample_weight, n, "sample_weight")
         weight = weight / weight[weight > 0].mean()  # the models' penalties have no unit
         if logs.holds_slates(y, self.columns):
-            y, available = costs_of_slates(y, n, available, self.columns)
-        log = read_action_log(y, n, available, self.columns, X)
-        self._arms = log.arms if log is not None else arms_of_table(y)
+            y, available = _action_tables.costs_of_slates(y, n, available, self.columns)
+        log = _action_tables.read_action_log(y, n, available, self.columns, X)
+        self._arms = log.arms if log is not None else _action_tables.arms_of_table(y)
         self._fitted_rows = None
         if log is not None:
             self._fitted_rows = _fitted_rows.fitted_rows(X, *_fitted_rows.events_of_log(log))
@@ -491,7 +483,7 @@ class ConstrainedPolicy(MetaEstimatorMixin, BaseEstimator):
         """
         arms, weight = self._arms, logged.rows.weight
         if events is None:
-            tables = {COST: read_costs(y, len(weight), arms)}
+            tables = {COST: _action_tables.read_costs(y, len(weight), arms)}
             with_events = ~np.isnan(tables[COST]).all(axis=0)
         else:
             tables = events.tables(len(arms))
