@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,23 +311,16 @@ def _rule(
     )
 
 
-class _PriorSettings(NamedTuple):
-    """The parameters of a policy that a prior is read from."""
-
-    prior_mean: Any
-    prior_variance: Any
-    prior_scale: Any
-    noise_variance: Any
-    forgetting: Any
-    fit_intercept: bool
-    covariance: str
-    standardize: Any
-    link: str
+PRIOR_BY = (
+    "prior_mean", "prior_variance", "prior_scale", "noise_variance", "forgetting", "fit_intercept",
+    "covariance", "standardize", "link",
+)  # fmt: skip
+"""Parameters of a policy that a prior is read from."""
 
 
 def read_prior(policy: Any, n_features: int) -> Prior:
     """Return prior of the policy's arms, and its settings of learning."""
-    settings = _PriorSettings(*(getattr(policy, name) for name in _PriorSettings._fields))
+    settings = tuple(getattr(policy, name) for name in PRIOR_BY)
     try:
         return _prior(settings, n_features)
     except TypeError:  # arrays have no hash
@@ -334,7 +328,8 @@ def read_prior(policy: Any, n_features: int) -> Prior:
 
 
 @lru_cache
-def _prior(policy: _PriorSettings, n_features: int) -> Prior:
+def _prior(settings: tuple[Any, ...], n_features: int) -> Prior:
+    policy = SimpleNamespace(**dict(zip(PRIOR_BY, settings, strict=True)))
     adaptive_mean, adaptive_variance = (
         isinstance(value, str) and value == "adaptive"
         for value in (policy.prior_mean, policy.prior_variance)
