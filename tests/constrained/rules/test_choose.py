@@ -11,14 +11,7 @@ from skbandit.constrained.rules._choose import choose
 from skbandit.constrained.rules._limits import limits_at_quantile
 from skbandit.measure import Columns, Data, Rows, score_limits
 from skbandit.prices._levels import LEVELS, VIOLATION_COST, best_quantile, level_of, quantile_of
-from skbandit.rates import (
-    difference,
-    error_rate,
-    false_positive_rate,
-    positive_rate,
-    precision,
-    recall,
-)
+from skbandit.rates import difference, error_rate, false_positive_rate, precision, recall
 from tests.tiers import first
 
 Z = norm.isf(0.2)
@@ -72,14 +65,6 @@ def test_the_best_threshold_is_that_of_brute_force(objective, constraints, z):
     assert goals.objective.values(positive)[0] == pytest.approx(best, abs=1e-12)
 
 
-def test_the_lowest_objective_may_be_at_a_bound_that_is_just_met():
-    label = np.array([1, 1, 0, 0], dtype=np.int8)
-    table = Columns.read(pd.DataFrame({"one": np.ones(4)}), None, 4, "attributes")
-    data = Data(Rows(table, label, np.ones(4)), None, 1, [0, 1])
-    goals, _ = bound(error_rate(), positive_rate() <= 0.5, data)
-    assert ThresholdSearch.of(np.arange(4.0)[::-1], goals).best().objective == 0.0
-
-
 def test_constraints_far_from_their_bounds_do_not_count():
     score, _, data = made()
     alone, limits = bound(*GOALS["recall"], data)
@@ -131,14 +116,6 @@ def test_a_level_is_that_of_its_quantile_and_never_1(level):
     found = level_of(quantile_of(level))
     assert found < 1
     assert found == level if level < 0.99 else found == pytest.approx(level, abs=1e-15)
-
-
-def test_levels_that_cost_nothing_are_taken_and_no_lower_one_is_tried():
-    goals, _ = bound(error_rate(), [], made(30)[2])
-    tried = []
-    assert best_quantile(lambda z: (tried.append(z) or 0.2, 0.2), LEVELS, goals.scale) == tried[0]
-    assert tried == [quantile_of(LEVELS[0])]
-    assert best_quantile(lambda z: (np.inf, np.inf), LEVELS, goals.scale) == 0
 
 
 def test_the_level_falls_only_where_that_is_allowed():
