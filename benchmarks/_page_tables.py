@@ -168,8 +168,8 @@ def block(name: str) -> str:
         lines += ["| " + " | ".join(row) + " |" for row in found.to_numpy().tolist()]
         return "\n".join([header(name), "", *lines])
     if name in (
-        "service", "horizons", "changes", "price", "classes", "levels", "budgets", "uplift",
-        "contrasts", "watch",
+        "service", "horizons", "changes", "price", "classes", "levels", "far_levels", "budgets",
+        "uplift", "contrasts", "watch",
     ):  # fmt: skip
         return "\n".join([header(name), "", *table(name)]).rstrip()
     lines = [header(name) + left_out(name), "", *table(name)]

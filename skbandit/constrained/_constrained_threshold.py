@@ -199,7 +199,7 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
     to the mean and the deviation, over the training rows, of the scores of `estimator_`. This
     needs probabilities below 1: for ``SGDClassifier(loss="modified_huber")``, set
     `response_method` to "decision_function". Scores of a single decision tree, a support vector
-    machine or a small network differ so much from fit to fit that a level of 0.9 kept 0.68 to
+    machine or a small network differ so much from fit to fit that a level of 0.9 kept 0.67 to
     0.93 (docs/benchmarks.md): use "prefit", or a forest. Pass rows of one person by
     `groups`: without, a level counts dependent rows as if they were people, and is far too
     high. A level is about all fits: of those of a bound at the edge of what is possible, many
