@@ -361,6 +361,13 @@ def test_what_is_no_score_is_refused(change, method, message):
         clf.fit(change(p), y)
 
 
+def test_scores_of_another_column_are_refused():
+    y, p = scored()
+    clf = ConstrainedThreshold(constraints=recall() >= 0.9).fit(pd.DataFrame({"vendor": p}), y)
+    with pytest.raises(ValueError, match=r"columns \['other'\], and the fit had \['vendor'\]"):
+        clf.predict(pd.DataFrame({"other": p}))
+
+
 def test_random_state_deals_other_folds_and_none_the_same():
     X, y = make_classification(200, random_state=0)
     clf = ConstrainedThreshold(LogisticRegression())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ def given_scores(X: Any, y: np.ndarray, method: str, pos_label: Any) -> GivenSco
         method = "predict_proba" if inside else "decision_function"
     positive = labels[-1] if pos_label is None else pos_label
     given = GivenScores(labels, positive, named, method)
+    given.columns = [] if named else names
     if method == "decision_function" and not named and values.min() * values.max() >= 0:
         # on a scale without a zero, such as marks: as many positives as there are
         given.usual_threshold = float(np.quantile(values, np.mean(y != positive), method="lower"))
@@ -83,6 +84,9 @@ class GivenScores(ClassifierMixin, BaseEstimator):
     usual_threshold: float
     """Threshold without goals, where the scores have one of their own."""
 
+    columns: Sequence[Any] = ()
+    """Name of the only column in the fit, if it had one."""
+
     def __init__(self, labels: np.ndarray, positive: Any, named: bool, method: str) -> None:
         self.labels = labels
         self.positive = positive
@@ -100,6 +104,9 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         labels = self.labels.tolist()
         if self.named and not {*labels} <= {*getattr(X, "columns", ())}:
             raise ValueError(f"X needs the columns {labels}, a probability per class.")
+        names = list(getattr(X, "columns", self.columns))
+        if self.columns and names != self.columns:
+            raise ValueError(f"X has the columns {names}, and the fit had {self.columns}: pass it.")
         values = _numbers(X[labels] if self.named else X)
         if values is None or values.shape[1] != self.n_features_in_:
             raise ValueError(f"{NEEDED}.")
