@@ -35,7 +35,7 @@ DENSE_ENTRIES = 2**20
 _NONZEROS = 256
 
 
-class Learner(NamedTuple):
+class LearningModel(NamedTuple):
     """A model, and how it learns."""
 
     posterior: Any
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
         if self.X.shape[0] == 1 and not issparse(self.X):  # in service, splitting takes long
             yield slice(0, 1), self
             return
-        for rows, x, weights in _parts(self.X, Learner(self.posterior, self.rule)):
+        for rows, x, weights in _parts(self.X, LearningModel(self.posterior, self.rule)):
             sets, t = self.sets.take(rows), self.t + rows.start if self.t >= 0 else -1
             yield (
                 rows,
@@ -125,7 +125,7 @@ def _probabilities(asked: Asked) -> Iterator[tuple[slice, np.ndarray, np.ndarray
         yield rows, chosen, out
 
 
-def learn_rows(events: Events, learner: Learner) -> None:
+def learn_rows(events: Events, learner: LearningModel) -> None:
     """Learn events in order, whose arms are numbers, ignoring those of weight 0."""
     posterior, rule, prior, _ = learner
     action, weight = events.arms, events.weight
@@ -170,7 +170,7 @@ def _settle(posterior: Any, prior: Any) -> None:
 
 
 def replay_rows(
-    request: ReplayRequest, log: EncodedLog, learner: Learner
+    request: ReplayRequest, log: EncodedLog, learner: LearningModel
 ) -> tuple[np.ndarray, int]:
     """Replay a log, changing the posterior in place; see `kernels.replay_rows`.
 
@@ -218,7 +218,9 @@ def _spans(n_events: int, X: Any) -> Iterator[tuple[int, int]]:
             yield first, min(first + most, part.stop)
 
 
-def replay_log(request: ReplayRequest, log: EncodedLog, learner: Learner) -> tuple[np.ndarray, int]:
+def replay_log(
+    request: ReplayRequest, log: EncodedLog, learner: LearningModel
+) -> tuple[np.ndarray, int]:
     """Replay a log as `replay_rows` does, with the features of sparse contexts that are present.
 
     The weights of others, which were not learned before either, cannot change.
@@ -242,7 +244,7 @@ def replay_log(request: ReplayRequest, log: EncodedLog, learner: Learner) -> tup
 
 
 def _parts(
-    X: Any, learner: Learner, new: Any = ()
+    X: Any, learner: LearningModel, new: Any = ()
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray | None]]:
     """Split rows into dense parts, with the indices of the columns' weights, or None for all.
 
@@ -278,7 +280,7 @@ def _parts(
         first = rows.stop
 
 
-def every_weight_matters(learner: Learner) -> bool:
+def every_weight_matters(learner: LearningModel) -> bool:
     """Return whether features that are 0 do: by correlations, centering, or as learning goes on."""
     posterior, _, prior, _ = learner
     if posterior.cov_factor.ndim == 4 or len(posterior.center) > 0:

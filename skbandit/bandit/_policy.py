@@ -199,13 +199,13 @@ class PosteriorPolicy(SequentialPolicy):
 
     def _absorb(self, events: Events) -> None:
         """Learn events now, in a copy: copies and readers keep the state before."""
-        from skbandit.bandit._passes import Learner, learn_rows
+        from skbandit.bandit._passes import LearningModel, learn_rows
 
         action, n_restarts = self._number(events.arms), self.n_restarts_
         self._posterior = self._posterior.copy()
         self._alphas(len(events))  # raise errors now, not in the next choice
         prior = self._prior()
-        learner = Learner(self._posterior, _state.read_rule(self), prior)
+        learner = LearningModel(self._posterior, _state.read_rule(self), prior)
         learn_rows(replace(events, arms=action), learner)
         if self.n_restarts_ > n_restarts:
             warn(
@@ -272,7 +272,7 @@ class PosteriorPolicy(SequentialPolicy):
 
         Subclasses of users that choose or learn differently are replayed event by event.
         """
-        from skbandit.bandit._passes import Learner, replay_log
+        from skbandit.bandit._passes import LearningModel, replay_log
 
         for name in ("select", "predict", "partial_fit", "advance"):
             if not getattr(type(self), name).__module__.startswith("skbandit."):
@@ -301,7 +301,7 @@ class PosteriorPolicy(SequentialPolicy):
         posterior.counters[_state.N_CHOICES] = n_choices
         # new arms rank last until they are learned: arms learned in the meantime precede them
         posterior.tie_order[n_known:] += len(codes)
-        learner = Learner(posterior, rule, self._prior(), alphas)
+        learner = LearningModel(posterior, rule, self._prior(), alphas)
         accepted, n_seen = replay_log(request, encoded, learner)
         rank = np.argsort(posterior.tie_order[n_known:], kind="stable") + n_known
         kept = np.concatenate([np.arange(n_known), rank[posterior.n_updates[rank] > 0]])

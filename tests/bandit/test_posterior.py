@@ -7,7 +7,7 @@ from scipy.special import expit, logsumexp, ndtr
 
 from skbandit.bandit import GLMUCBPolicy
 from skbandit.bandit._events import Events
-from skbandit.bandit._passes import Learner, learn_rows
+from skbandit.bandit._passes import LearningModel, learn_rows
 from skbandit.bandit._posterior import moments, renew_shares, with_arms
 from skbandit.bandit._state import LEAST_SHARE, LINKS, ChoiceRule, Prior, no_posterior
 from skbandit.bandit.links import _logistic as logistic
@@ -33,7 +33,7 @@ def learn_all(X, r, link, posterior, prior):
     rule = ChoiceRule(list(LINKS).index(link), 0, 0, 0, 0.0, 0, intercept=False)
     action, weight = np.zeros(len(X), dtype=np.int64), np.ones(len(X))
     events = Events(X, action, np.array(r), weight, np.zeros(len(X)))
-    learn_rows(events, Learner(posterior, rule, prior))
+    learn_rows(events, LearningModel(posterior, rule, prior))
 
 
 def covariance(posterior):

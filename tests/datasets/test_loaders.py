@@ -86,6 +86,15 @@ def test_a9a_is_a_code_of_every_person():
     np.testing.assert_array_equal(a9a.target == 1, adult.target == ">50K")
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(("subset", "ratio"), [("train", 5.65), ("test", 5.52)])
+def test_about_six_men_for_each_woman_have_a_high_income(subset, ratio):
+    """Goh et al. (2016), section 4.1."""
+    people = load_a9a(subset=subset)
+    men, women = ((people.target[who] == 1).sum() for who in (people.male, people.female))
+    assert men / women == pytest.approx(ratio, abs=0.005)
+
+
 # === The Open Bandit sample: the published counts, and tables that read back as logs ============
 
 LOGS = ["random", "bts"]

@@ -8,9 +8,9 @@ import skbandit
 
 ROOT = Path(skbandit.__file__).parent
 
-N_LINES = 34_999
-N_FUNCTIONS = 2_748
-N_CLASSES = 291
+N_LINES = 34_421
+N_FUNCTIONS = 2_684
+N_CLASSES = 290
 """Numbers that only fall: lower them when you have deleted something."""
 
 MOST_FILES = 16
