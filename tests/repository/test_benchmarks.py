@@ -71,6 +71,12 @@ def run_classes(classes, folder):
     classes.one("synthetic", "floors", next(iter(classes.LEARNERS)), 0)
 
 
+def run_export(export, folder):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    kind = next(iter(export.draw(9, 0)[0]))
+    assert export.outcome(kind, export.LEARNERS["logistic regression"], 50) == "equal"
+
+
 def run_goals(goals, folder):
     data = import_module("benchmarks._goal_data")
     split = data.made(data.SHAPES["few rows"], 0)

@@ -141,6 +141,12 @@ def test_cross_fitted_choices_are_made_by_rules_that_have_not_seen_the_row():
     assert (~of_second_round == np.eye(4, dtype=bool)[[1, 2, 3]][folds]).all()
 
 
+def test_without_folds_a_round_chooses_for_its_own_rows():
+    learner = Learner([[0, 1, 2, 3]] * 3)
+    train(learner, COSTS, MASKED)
+    assert len(learner.given) == 3
+
+
 @pytest.mark.parametrize(
     ("scheme", "picks"),
     [(MASKED, [[0, 2, 1], [0, 2, NO_AD], [NO_AD] * 3]), (PUBLISHED, [[0] * 3] * 2 + [[NO_AD] * 3])],
