@@ -366,7 +366,8 @@ class ConstrainedThreshold(MovedDecisionsMixin, BaseEstimator):
             rows = signed[goals.measured.rows]
             chooser = self._chooser(fits, goals, group, scores)
             chooser, choice = chooser.settled(rows, goals)
-            return Chosen(chooser, choice, partial(chooser.shadow_prices, rows))
+            prices = partial(chooser.shadow_prices, rows)
+            return Chosen(chooser, choice, prices, scores=rows)
 
         goals, chosen = self._best_chosen(goals, choose)
         choice = chosen.choice

@@ -291,9 +291,15 @@ class MovedDecisionsMixin(ConstrainedClassifierMixin, MetaEstimatorMixin):
 
     def _best_chosen(self, goals: Goals, choose: Callable[[Goals], Chosen]) -> tuple[Goals, Chosen]:
         """Choose under all pairs of groups, or as well as under the tighter bounds of a path."""
-        goals, chosen = goals.until_pairs_stay(
-            lambda goals: best_on_path(choose(goals), self._tighter)
-        )
+
+        def best(goals: Goals) -> Chosen:
+            chosen = choose(goals)
+            # fits of one bound may differ from those of another, if nothing seeds them
+            path = self._tighter or ()
+            same = [other for other in path if np.array_equal(other.scores, chosen.scores)]
+            return best_on_path(chosen, same)
+
+        goals, chosen = goals.until_pairs_stay(best)
         if self._tighter is not None:
             self._tighter.append(chosen)
         return goals, chosen

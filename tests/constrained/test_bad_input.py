@@ -172,7 +172,7 @@ def test_objective(objective, message):
         ([recall()], r"recall\(\) is a rate, not a constraint"),
         ([[abs(recall() - 0.5)]], "is a rate, not a constraint"),
         ("recall() >= 0.9", "is not a constraint: compare a rate"),
-        ([recall], "function recall .* is not a constraint"),
+        ([recall], "recall without parentheses is not a constraint"),
         ({"min recall": recall() >= 0.5}, "is not a constraint"),
         (0.9, "0.9 is not a constraint"),
     ],

@@ -326,6 +326,8 @@ class FitRows:
             Checks the extra rows.
         """
         given, y_given = X, y
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None.")
         y = column_or_1d(y, warn=True)
         refuse_missing_labels(y)
         assert_all_finite(y, input_name="y")

@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -239,14 +240,28 @@ def constraint_path(
     seconds = [0.0] * len(goals)
     order = np.arange(len(goals))
     tighter: list[Any] | None = None
-    if sense is not None and not (callable(constraint) and common_text(varied) is None):
+    compared = attrgetter("terms", "denominator", "summary")
+    expressions = {  # but for the number; names may be alike
+        repr(
+            [
+                (goal.absolute, goal.lhs.constant, compared(goal.lhs), compared(goal.rhs))
+                for goal in made
+            ]
+        )
+        for made in varied
+    }
+    if sense is not None and len(expressions) == 1:
         order, tighter = np.argsort(numbers), list[Any]()
         order = order if sense == "<=" else order[::-1]
     for count, k in enumerate(order, 1):
         began = time.perf_counter()
         model = clone(classifier).set_params(constraints=goals[k])
         model._tighter = tighter
-        trained[k] = _fit_or_closest(model, X, y, rows)
+        try:
+            with silenced(ConstrainedFitWarning):  # a path is there to show costs
+                trained[k] = model.fit(X, y, **rows)
+        except InfeasibleConstraintsError as error:
+            trained[k] = error.closest_
         del trained[k]._tighter
         seconds[k] = time.perf_counter() - began
         if verbose:
@@ -272,15 +287,6 @@ def constraint_path(
     )
     estimators = [_joined(estimator, transformers, model) for model in trained]
     return ConstraintPath(table, estimators, objective, common_text(varied) or words, sense)
-
-
-def _fit_or_closest(model: Any, X: Any, y: Any, rows: dict[str, Any]) -> ConstrainedClassifierMixin:
-    """Return the fitted model, or the closest one if its constraints cannot be met."""
-    try:
-        with silenced(ConstrainedFitWarning):  # a path is there to show costs
-            return model.fit(X, y, **rows)
-    except InfeasibleConstraintsError as error:
-        return error.closest_
 
 
 def _multiplier(model: ConstrainedClassifierMixin) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -67,13 +67,16 @@ class Chosen:
     prices : callable
         Returns the shadow prices of the measured constraints at a choice.
     rounds : tuple
-        Of a reduction.
+        Of a reduction: they have their scores.
+    scores : ndarray of shape (n, ...)
+        Of the rows that count; none with rounds.
     """
 
     chooser: Any
     choice: Choice
     prices: Callable[[Choice], ShadowPrices]
     rounds: tuple[Any, ...] = ()
+    scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 def loss(chooser: Any, choice: Choice) -> float:

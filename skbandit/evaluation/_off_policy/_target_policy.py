@@ -246,7 +246,8 @@ def as_table(given: Any) -> Any:
             f"labels of the chosen arms must have the shape (n_events,), got {table.shape}: pass "
             "labels.ravel()."
         )
-    if table.ndim not in (1, 2) or (table.ndim == 2 and table.dtype == object):
+    is_structured = getattr(table.dtype, "names", None) is not None
+    if is_structured or table.ndim not in (1, 2) or (table.ndim == 2 and table.dtype == object):
         raise TypeError(
             "expected a fitted policy (with select or predict), probabilities of shape "
             "(n_events, n_arms) or (n_events,), or one label of the chosen arm per event, got "

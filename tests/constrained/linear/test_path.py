@@ -499,3 +499,39 @@ def test_the_objective_out_of_fold_never_rises_as_a_bound_is_loosened(seed):
     values = [model.objective_report_["cross_fitted"][0] for model in path.estimators[::-1]]
     values = np.where(path.table["feasible"][::-1], values, 1.0)
     assert np.diff(values).max() <= 1e-9
+
+
+class Restless(LogisticRegression):
+    """Fits differently each time: nothing seeds it."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Restless.n_fits += 1
+        rng = np.random.default_rng(Restless.n_fits)
+        return super().fit(X + rng.normal(size=X.shape), y, sample_weight)
+
+
+def of_two_features(n):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n, 4))
+    return rows, (rows[:, 0] + 0.5 * rows[:, 1] + rng.normal(size=n) > 0).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_rule_is_not_carried_over_to_other_scores():
+    clf = ConstrainedThreshold(Restless(), false_positive_rate(), recall() >= 0.8)
+    path = constraint_path(clf, *of_two_features(120), bounds=np.linspace(0.5, 0.95, 12))
+    met = [model.constraint_report_["satisfied"].all() for model in path.estimators]
+    assert path.table["feasible"].tolist() == met
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_bounds_of_two_rates_of_one_name_are_two_families():
+    def named(bound):
+        return ((recall() if bound < 0.6 else precision()) >= bound).named("goal")
+
+    clf = ConstrainedThreshold(LogisticRegression(), false_positive_rate())
+    bounds = [0.3, 0.5, 0.7, 0.9]
+    path = constraint_path(clf, *of_two_features(300), bounds=bounds, constraint=named)
+    assert (path.table["slack"] >= 0).all()
