@@ -503,9 +503,9 @@ def _from_table(
     matrix = flags.toarray() if sp.issparse(flags) else flags
     if matrix.shape != (n_rows, len(columns)):
         raise ValueError(
-            f"available has shape {matrix.shape}, expected {(n_rows, len(columns))}: one row per "
-            f"event and one column per arm, {first_few(columns)}. Pass a DataFrame to name other "
-            "columns."
+            f"available has shape {matrix.shape}, expected {(n_rows, len(columns))}: a row for "
+            f"each of X and a column for each of {first_few(columns)}. Pass a DataFrame to name "
+            "other columns, or the labels of the available ones."
         )
     if not matrix.size and not may_be_empty:
         raise ValueError(f"available has shape {matrix.shape}: it names no arm.")
