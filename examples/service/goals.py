@@ -1,6 +1,7 @@
 """What the service promises, and whether it still holds: `/goals`."""
 
 import json
+import logging
 import os
 
 import pandas as pd
@@ -9,6 +10,8 @@ from contexts import last_step
 
 from skbandit.evaluation import GoalMonitor
 from skbandit.rates import each, outcome, positive_rate
+
+log = logging.getLogger("service")
 
 OUTCOME = os.environ.get("SERVICE_OUTCOME", "reward")
 """The column of the log that a reward is, by the name that goals give it."""
@@ -27,10 +30,16 @@ class Goals:
 
     def __init__(self, policy):
         options = {"false_alarms": 0.05, "ranges": {OUTCOME: (0, 1)}}
-        if len(getattr(last_step(policy), "constraint_report_", ())):
-            self.monitor = GoalMonitor.of(policy, **options)
-        else:
-            self.monitor = GoalMonitor(GOALS, labels=store.ARMS, **options)
+        last, goals = last_step(policy), []
+        declared = last.constraints if len(getattr(last, "constraint_report_", ())) else []
+        for goal in declared if isinstance(declared, list | tuple) else [declared]:
+            try:
+                GoalMonitor(goal, **options)
+                goals.append(goal)
+            except ValueError as error:  # another outcome, or a column whose range is not known
+                log.warning("/goals leaves out a goal: %s", error)
+        labels = last.arms_ if goals else store.ARMS
+        self.monitor = GoalMonitor(goals or GOALS, labels=labels, **options)
         self.counted = 0
 
     def count(self):

@@ -36,7 +36,10 @@ GRID_GOALS = 2
 STEPS = np.append(0.0, np.geomspace(0.02, 20.0, 26))
 """Prices in units of the objective's costs."""
 
-MEASURED_ROWS, FEWEST = 3_000_000, 30
+NEARBY = np.array([1.01, 1.02, 1.04, 1.08, 1.16])
+"""Multiples of the prices of a rule that is outside by its margins: steps of the grid are wide."""
+
+MEASURED_ROWS, FEWEST = 3_000_000, 35
 """Rows of rules measured in all, and rules measured at least, those of the best objective first."""
 
 
@@ -70,7 +73,7 @@ def _rule_at(
         return searched(problem, measure)
     rule = confident_rule(problem, measure, z, start)
     if measure.goals.bounded_outcomes and len(problem.bound) <= GRID_GOALS:
-        other, measured = best_of_grid(problem, measure, z), measure(rule.decided)
+        other, measured = of_grid(problem, measure, z, rule.prices), measure(rule.decided)
         is_outside = (measured.excess + measured.margin(z) > RATE_TOL).any()
         if other is not None and (is_outside or other.better_than(rule)):
             rule = other
@@ -80,8 +83,8 @@ def _rule_at(
     return rule if missed <= RATE_TOL else replace(rule, slack=min(rule.slack, -missed))
 
 
-def best_of_grid(problem: Problem, measure: ActionMeasure, z: float) -> PricedRule | None:
-    """Return the best rule of a grid whose goals hold by margins at a normal quantile, if any."""
+def of_grid(problem: Problem, measure: ActionMeasure, z: float, start: Prices) -> PricedRule | None:
+    """Return the best rule of a grid, or near `start`, whose goals hold by margins, if any."""
     N, D = problem.base.shape
     kept = np.linspace(0, N - 1, min(N, max(SEARCHED_COSTS // D, SEARCHED_ROWS))).astype(int)
     few, added, constant = problem.rows(kept), np.array([*measure.added(kept)]), measure.constant
@@ -90,6 +93,7 @@ def best_of_grid(problem: Problem, measure: ActionMeasure, z: float) -> PricedRu
     sizes = [np.ptp(few.table(k), axis=1) @ few.weight for k in range(len(constant))]
     unit = (np.nanmax(costs, axis=1) - np.nanmin(costs, axis=1)) @ few.weight
     grid = np.array(list(product(STEPS, repeat=len(sizes)))) * unit / np.maximum(sizes, 1e-12)
+    grid = np.vstack([grid, np.outer(NEARBY, start.goals)])
     objective, excess = np.empty(len(grid)), np.empty((len(grid), len(sizes)))
     for k, goals in enumerate(grid):
         decided = few.decide(Prices(np.ones(1), goals))
@@ -170,8 +174,7 @@ def warn_of_exploration(
     added = [(table * chosen).sum() for table in measure.added(np.arange(len(allowed)))]
     excess = measure.constant + np.array(added)
     goals = measure.goals.constraints
-    missed = [goals[k].label for k in np.flatnonzero(excess > RATE_TOL)]
-    if missed:
+    if missed := [goals[k].label for k in np.flatnonzero(excess > RATE_TOL)]:
         warn(
             f"With exploration={share:g}, what select chooses misses {'; '.join(missed)}, as "
             "uniform choices keep no goals: explore less, or declare bounds that leave room.",
@@ -201,12 +204,8 @@ def why_infeasible(
         + (f", with a margin of {row.margin:.2g}" if "margin" in report else "")
         for row in missed.itertuples(index=False)
     ]
-    at_level = ""
-    if level is not None:
-        at_level = (
-            f" at confidence_level={level:g} (lower it, pass more rows or X_extra, or relax the "
-            "bounds)"
-        )
+    cure = "(lower it, pass more rows or X_extra, or relax the bounds)"
+    at_level = "" if level is None else f" at confidence_level={level:g} {cure}"
     alike = np.unique(problem.base, axis=0, return_inverse=True)[1].ravel()
     most = float(np.bincount(alike, problem.weight).max())
     lumps = ""

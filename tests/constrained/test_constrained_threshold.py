@@ -348,7 +348,7 @@ def test_one_column_of_scores_favors_the_positive_class(margins):
     ("change", "method", "message"),
     [
         (lambda p: 0 * p, "auto", "X is constant"),
-        (lambda p: np.where(p < 0.2, np.nan, p), "auto", "missing or no numbers"),
+        (lambda p: np.where(p < 0.2, np.nan, p), "auto", "missing or no numbers: drop them"),
         (lambda p: 2 * p, "predict_proba", "probabilities are from 0 to 1"),
         (lambda p: np.column_stack([p, p, p]), "auto", "X has 3 columns"),
         (lambda p: pd.DataFrame({0: 1 - p, 1: p / 2}), "auto", "add up to .*, not 1"),
@@ -359,6 +359,12 @@ def test_what_is_no_score_is_refused(change, method, message):
     clf = ConstrainedThreshold(constraints=recall() >= 0.9, response_method=method)
     with pytest.raises(ValueError, match=message):
         clf.fit(change(p), y)
+
+
+def test_scores_that_are_low_for_the_positive_class_warn():
+    y, p = scored()
+    with pytest.warns(UserWarning, match="lower for 1 than for others"):
+        ConstrainedThreshold(constraints=recall() >= 0.9).fit(1 - p, y)
 
 
 def test_scores_of_another_column_are_refused():

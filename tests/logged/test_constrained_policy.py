@@ -866,3 +866,15 @@ def rare_harm(n, rng):
     harm = 0.02 + 0.05 * np.column_stack([none, none + 1, none + 2, 1 + (X[:, 4] > 0)])
     frame = pd.DataFrame(X, columns=list("abcdef"))
     return frame.assign(minutes=spend[:, 3]), (gain, spend, harm)
+
+
+def test_a_rule_just_outside_by_its_margin_moves_a_little_and_not_a_step_of_the_grid():
+    rng = np.random.default_rng(5)
+    X, call = rng.normal(size=(600, 1)), rng.random(600) < 0.5
+    log = pd.DataFrame({"action": np.where(call, "call", "none"), "propensity": 0.5})
+    log["reward"] = call * (1 + 0.5 * X[:, 0]) + 0.3 * rng.normal(size=600)
+    log["cost"] = call * (1 + rng.exponential(1, 600))
+    goal = outcome("cost") <= 0.6
+    policy = ConstrainedPolicy(None, None, goal, confidence_level=0.9, random_state=0)
+    report = policy.fit(X, log).constraint_report_
+    assert 0.4 < report["value"][0] <= 0.6 - report["margin"][0]  # .2 by the grid alone

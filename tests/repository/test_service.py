@@ -351,11 +351,13 @@ def router():
     kind = pd.get_dummies(rng.choice(["chat", "code", "facts"], 600), dtype=float)
     X = kind.assign(hard=rng.normal(size=600), length=rng.lognormal(5, 0.8, 600))
     log = pd.DataFrame({"action": rng.choice(["nano", "huge"], 600), "propensity": 0.5})
+    log["tokens"] = rng.gamma(2, 200, 600)  # no range is known: `/goals` leaves its goal out
     log["quality"] = (rng.random(600) < np.where(log["action"] == "huge", 0.9, 0.6)).astype(float)
     price, floor = cost({"nano": 0.1, "huge": 6.0}), outcome("quality", "code == 1") >= 0.7
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # models cost nearly the same
-        return ConstrainedPolicy(None, price, [floor, price <= 5], random_state=0).fit(X, log)
+        goals = [outcome("tokens") <= 900, floor, price <= 5]
+        return ConstrainedPolicy(None, price, goals, random_state=0).fit(X, log)
 
 
 @pytest.mark.parametrize(

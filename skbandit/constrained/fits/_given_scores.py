@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skbandit.utils._sklearn_compat import available_if
+from skbandit.utils._validation import warn
 
 SUM_TOLERANCE = 1e-3
 """Largest difference from 1 of the sum of a row's probabilities."""
@@ -46,11 +47,13 @@ def given_scores(X: Any, y: np.ndarray, method: str, pos_label: Any) -> GivenSco
     elif len(labels) > 2:
         raise ValueError(f"{NEEDED}. X has one column, and the labels are {labels.tolist()}.")
     if values is None or not np.isfinite(values).all():
-        raise ValueError(f"{NEEDED}. Some entries of X are missing or no numbers.")
+        raise ValueError(f"{NEEDED}. Some entries of X are missing or no numbers: drop them.")
     if method == "auto":
         inside = named or ((values >= 0) & (values <= 1)).all()
         method = "predict_proba" if inside else "decision_function"
     positive = labels[-1] if pos_label is None else pos_label
+    if not named and (values[:, 0] - values.mean()) @ (y == positive) < 0:
+        warn(f"Scores are lower for {positive} than for others: pass 1 - X, or -X.", UserWarning)
     given = GivenScores(labels, positive, named, method)
     given.columns = [] if named else names
     if method == "decision_function" and not named and values.min() * values.max() >= 0:

@@ -390,7 +390,7 @@ class GoalMonitor:
         if strange := sum(label is not None for label in labels) - len(first):
             warn(
                 f"{strange} of {len(ids)} ids are unknown, repeated, or were labeled before: their "
-                "labels are left out.",
+                f"labels are left out. Given are such as {ids[:1]}, waiting {[*self._open][:1]}.",
                 UserWarning,
             )
         early = [i for i, row in first.items() if row["at"] < row["time"] - _calendar.CLOCK_ERROR]
