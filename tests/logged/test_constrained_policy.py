@@ -868,6 +868,7 @@ def rare_harm(n, rng):
     return frame.assign(minutes=spend[:, 3]), (gain, spend, harm)
 
 
+@pytest.mark.filterwarnings("ignore:The objective is .* without margins")
 def test_a_rule_just_outside_by_its_margin_moves_a_little_and_not_a_step_of_the_grid():
     rng = np.random.default_rng(5)
     X, call = rng.normal(size=(600, 1)), rng.random(600) < 0.5
