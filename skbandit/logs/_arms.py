@@ -125,8 +125,8 @@ def _few_plain(values: Any) -> list[Any] | None:
     if len(values) > _FEW_LABELS:
         return None
     array = values.to_numpy() if isinstance(values, pd.Series) else values
-    plain = array.dtype == object and all(type(label) in (str, int, bool) for label in array)
-    return array.tolist() if plain or array.dtype.kind in "iubU" else None
+    are_plain = array.dtype == object and all(type(label) in (str, int, bool) for label in array)
+    return array.tolist() if are_plain or array.dtype.kind in "iubU" else None
 
 
 def renumbered(numbers: np.ndarray, before: list[Any], codes: Codes) -> np.ndarray:
@@ -285,9 +285,8 @@ def read_pools(
     columns: Sequence[Any] | None = None,
     per_row: bool = False,
     n_known: int | None = None,
-    unknown: Unknown | None = "add",
 ) -> Pools:
-    """Read `available` into sets of arm numbers; new labels are appended to `codes`, or refused.
+    """Read `available` into sets of arm numbers; new labels are appended to `codes`.
 
     Parameters
     ----------
@@ -306,25 +305,17 @@ def read_pools(
     n_known : int, default=None
         If not None, an unnamed table numbers all but the first `n_known` of `codes` anew, in the
         order of their labels: nobody can arrange columns by the first row of each arm.
-    unknown : {"add", "error", "ignore"} or None, default="add"
-        What new labels are; see `read_mask`. With any but "add", an unnamed table has the columns
-        of `codes`, and sets may be empty.
 
     Returns
     -------
     Pools
-        No set is empty, if new labels are added.
+        No set is empty.
     """
     if n_rows == 1 and (pools := one_known_tuple(available, codes)):
         return pools
     read = list(available) if per_row else _read_available(available, codes)
     if isinstance(read, _Table):
         labels = read.labels
-        if unknown != "add":
-            flags = read.flags
-            if labels is not None:
-                flags = _columns_in_order(flags, labels, codes, unknown)
-            return _from_table(flags, list(codes), n_rows, codes, may_be_empty=True)
         if labels is None and columns is None:
             labels = list(codes)
             if n_known is not None:
@@ -340,9 +331,9 @@ def read_pools(
                 "DataFrame with one column per arm, named by its label."
             )
         return _from_table(read.flags, labels, n_rows, codes)
-    pools = _from_rows(read, n_rows, codes, unknown)
+    pools = _from_rows(read, n_rows, codes, "add")
     empty = np.flatnonzero(pools.sizes == 0)
-    if len(empty) and unknown == "add":
+    if len(empty):
         raise ValueError(f"available: row {empty[0]} has no arm at all.")
     return pools
 
@@ -377,9 +368,15 @@ def read_mask(
         return None
     ads = plain_labels(labels)
     codes: Codes = {label: k for k, label in enumerate(ads)}
-    pools = read_pools(available, n_rows, codes, unknown=unknown)
-    is_dense = getattr(available, "ndim", 1) == 2 and not sp.issparse(available)
-    return pools.mask(len(ads)) if is_dense else pools.table(len(ads))[pools.of_event]
+    read = _read_available(available, codes)
+    if not isinstance(read, _Table):
+        pools = _from_rows(read, n_rows, codes, unknown)
+        return pools.table(len(ads))[pools.of_event]
+    flags = read.flags
+    if read.labels is not None:
+        flags = _columns_in_order(flags, read.labels, codes, unknown)
+    _check_shape(flags, n_rows, ads)
+    return flags
 
 
 def _columns_in_order(
@@ -496,20 +493,23 @@ def _one_for_all(labels: list[Any], arms: Collection[Any]) -> list[Any]:
     return labels
 
 
-def _from_table(
-    flags: Any, columns: list[Any], n_rows: int, codes: Codes, may_be_empty: bool = False
-) -> Pools:
-    """Return sets from flags with one column per arm."""
-    matrix = flags.toarray() if sp.issparse(flags) else flags
-    if matrix.shape != (n_rows, len(columns)):
+def _check_shape(flags: Any, n_rows: int, columns: list[Any]) -> None:
+    """Require a row of flags for each of X, and a column for each arm."""
+    if flags.shape != (n_rows, len(columns)):
         raise ValueError(
-            f"available has shape {matrix.shape}, expected {(n_rows, len(columns))}: a row for "
+            f"available has shape {flags.shape}, expected {(n_rows, len(columns))}: a row for "
             f"each of X and a column for each of {first_few(columns)}. Pass a DataFrame to name "
             "other columns, or the labels of the available ones."
         )
-    if not matrix.size and not may_be_empty:
+
+
+def _from_table(flags: Any, columns: list[Any], n_rows: int, codes: Codes) -> Pools:
+    """Return sets from flags with one column per arm."""
+    matrix = flags.toarray() if sp.issparse(flags) else flags
+    _check_shape(matrix, n_rows, columns)
+    if not matrix.size:
         raise ValueError(f"available has shape {matrix.shape}: it names no arm.")
-    if not may_be_empty and not matrix.any(axis=1).all():
+    if not matrix.any(axis=1).all():
         raise ValueError(f"available: row {int(np.argmin(matrix.any(axis=1)))} has no arm at all.")
     numbers = np.array([codes.setdefault(label, len(codes)) for label in columns], dtype=np.int64)
     order = np.argsort(numbers, kind="stable")
