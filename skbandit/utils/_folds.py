@@ -80,7 +80,8 @@ def assign_folds(
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     shape = len(first), int(stratum.max(initial=0)) + 1
     composition = csr_array((np.ones(len(unit), int), (unit, stratum)), shape=shape).toarray()
-    kind, _ = pd.factorize(composition.view(f"S{8 * shape[1]}").ravel())  # much faster than unique
+    row = f"S{composition.itemsize * shape[1]}"  # one value, much faster than unique rows
+    kind, _ = pd.factorize(composition.view(row).ravel())
     kinds = composition[np.unique(kind, return_index=True)[1]]
     of_kind = [np.flatnonzero(kind == k) for k in range(len(kinds))]
     of_kind = [units[np.argsort(first[units])] for units in of_kind]
