@@ -229,7 +229,7 @@ class OraclePolicy(SequentialPolicy):
 
     @property
     def _resamples(self) -> bool:
-        """Whether models are fitted to resampled events."""
+        """True if models are fitted to resampled events."""
         return EXPLORATIONS[self.exploration] == "replicates"
 
     def _replicates(self) -> int:

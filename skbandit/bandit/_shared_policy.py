@@ -316,8 +316,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         """Start from the prior, with this number of arm features."""
         from skbandit.bandit.shared._state import new_units, prior_posterior
 
-        kind = () if self.standardize else (np.inf, 1.0)
-        units = new_units(self.n_features_in_, *kind)
+        units = new_units(self.n_features_in_, self.standardize)
         prior, full = self._read_prior(dz + 1), self.covariance == "full"
         self._posterior = prior_posterior(units, dz + 1, full, prior)
 
@@ -340,7 +339,7 @@ class SharedGLMPolicy(PosteriorPolicy):
         if self._described is None:
             dz = table.shape[1]
             self._arm_columns, self._described = table.columns.tolist(), np.empty((0, dz))
-            self._arm_units = new_units(dz, *((2,) if self.standardize else (np.inf, 1.0)))
+            self._arm_units = new_units(dz, self.standardize, first_renewal=2)
             self._start_posterior(dz)
         rows = rows_of_new_arms(table, self._codes, self._described)
         if len(rows):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from datetime import timedelta
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -311,16 +311,17 @@ def _rule(
     )
 
 
-PRIOR_BY = (
-    "prior_mean", "prior_variance", "prior_scale", "noise_variance", "forgetting", "fit_intercept",
-    "covariance", "standardize", "link",
-)  # fmt: skip
+PriorSettings = namedtuple(
+    "PriorSettings",
+    "prior_mean prior_variance prior_scale noise_variance forgetting fit_intercept covariance "
+    "standardize link",
+)
 """Parameters of a policy that a prior is read from."""
 
 
 def read_prior(policy: Any, n_features: int) -> Prior:
     """Return prior of the policy's arms, and its settings of learning."""
-    settings = tuple(getattr(policy, name) for name in PRIOR_BY)
+    settings = PriorSettings(*(getattr(policy, name) for name in PriorSettings._fields))
     try:
         return _prior(settings, n_features)
     except TypeError:  # arrays have no hash
@@ -328,8 +329,7 @@ def read_prior(policy: Any, n_features: int) -> Prior:
 
 
 @lru_cache
-def _prior(settings: tuple[Any, ...], n_features: int) -> Prior:
-    policy = SimpleNamespace(**dict(zip(PRIOR_BY, settings, strict=True)))
+def _prior(policy: PriorSettings, n_features: int) -> Prior:
     adaptive_mean, adaptive_variance = (
         isinstance(value, str) and value == "adaptive"
         for value in (policy.prior_mean, policy.prior_variance)

@@ -198,9 +198,7 @@ def renew(
 
 
 @inlined_exactly
-def _has_grown(
-    i: int, rate: np.ndarray, squares: np.ndarray, weight: float, norm: float
-) -> bool:  # fmt: skip
+def _has_grown(i: int, rate: np.ndarray, squares: np.ndarray, weight: float, norm: float) -> bool:
     """Return whether feature i varies, and has no unit, or one of far less spread."""
     in_units = norm * rate[i]
     grown = squares[i] * (in_units * in_units) > GROWN * GROWN * weight

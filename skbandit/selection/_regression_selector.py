@@ -274,8 +274,8 @@ class RegressionSetSelector(CostModelMixin, MetaEstimatorMixin, BaseEstimator):
                 not reset
                 and type(X) is np.ndarray
                 and X.dtype in (np.float64, np.float32)
-                and X.ndim == 2
-                and X.shape == (len(X) or -1, self.n_features_in_)
+                and X.shape[1:] == (self.n_features_in_,)
+                and len(X) > 0
                 and not hasattr(self, "feature_names_in_")
                 and bool(np.isfinite(X).all())
             )

@@ -34,10 +34,10 @@ class Units(NamedTuple):
     seen: np.ndarray  # (2,): rows seen, and the number at which a renewal is due
 
 
-def new_units(d: int, first_renewal: float = FIRST_RENEWAL, rate: float = 0.0) -> Units:
-    """Return units before the first row; a rate of 1 takes features as they are until renewed."""
-    seen = np.array([0.0, first_renewal])
-    return Units(np.zeros(d), np.full(d, rate), np.zeros(d), np.zeros(d), seen)
+def new_units(d: int, standardize: bool, first_renewal: float = FIRST_RENEWAL) -> Units:
+    """Return units before the first row, or those in which features stay as they are."""
+    rate, due = (0.0, first_renewal) if standardize else (1.0, np.inf)
+    return Units(np.zeros(d), np.full(d, rate), np.zeros(d), np.zeros(d), np.array([0.0, due]))
 
 
 @compiled_exactly
