@@ -8,7 +8,7 @@ import skbandit
 
 ROOT = Path(skbandit.__file__).parent
 
-N_LINES = 34_440
+N_LINES = 34_438
 N_FUNCTIONS = 2_684
 N_CLASSES = 290
 """Numbers that only fall: lower them when you have deleted something."""

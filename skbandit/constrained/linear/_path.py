@@ -271,6 +271,7 @@ def constraint_path(
                 f"{seconds[k]:.1f} s"
             )
     measured = {name: part for name, part in rows.items() if name not in DEPENDENT}
+    multipliers = [model.multipliers_[_is_varied(model._constraints)] for model in trained]
     table = _path_table(
         numbers,
         sense,
@@ -281,18 +282,12 @@ def constraint_path(
                 _varied_slack(model._constraints, _training_report(model)) for model in trained
             ],
             **_out_of_fold_slack(trained),
-            "multiplier": [_multiplier(model) for model in trained],
+            "multiplier": [np.nan if np.isnan(x).all() else np.nansum(x) for x in multipliers],
             "seconds": seconds,
         },
     )
     estimators = [_joined(estimator, transformers, model) for model in trained]
     return ConstraintPath(table, estimators, objective, common_text(varied) or words, sense)
-
-
-def _multiplier(model: ConstrainedClassifierMixin) -> float:
-    """Add the multipliers of the varied constraints that were measured; nan without any."""
-    varied = model.multipliers_[_is_varied(model._constraints)]
-    return float(np.nan if np.isnan(varied).all() else np.nansum(varied))
 
 
 # --- constraints whose bound varies ------------------------------------------------------------

@@ -288,12 +288,14 @@ class ConstrainedRampClassifier(BaseRampClassifier):
         other rows count then.
         """
         trained = train_folds(design, goals, options)
-        fitted = best_on_path(choose_mixture(trained, goals, options), self._tighter)
-        while fitted.choice.feasible and (wider := goals.widened(fitted.predictions)):
+        while True:
+            fitted = best_on_path(choose_mixture(trained, goals, options), self._tighter)
+            wider = goals.widened(fitted.predictions) if fitted.choice.feasible else None
+            if wider is None:
+                break
             if not np.array_equal(wider.measured.rows, goals.measured.rows):
                 trained = train_folds(design, wider, options)
             goals = wider
-            fitted = best_on_path(choose_mixture(trained, goals, options), self._tighter)
         if self._tighter is not None:
             self._tighter.append(fitted)
         self.solver_, self.alpha_ = options.solver.name, alpha_of(goals.measured, options)
